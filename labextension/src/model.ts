@@ -1,0 +1,431 @@
+/**
+ * The one model of a page: its state, fed by the events WebSocket, and everything that can be done.
+ *
+ * Views draw what is here when `changed` says so, and call its methods; they make no requests.
+ */
+import { UUID } from '@lumino/coreutils';
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import { Api, AskReply } from './api';
+import { Connection, ConnectionState } from './connection';
+import { ApiError } from './errors';
+import { Capabilities, HostEvent, LOCAL, Notice, Snapshot, WorktreePlan, WorktreeRequest, WorktreeSession } from './records';
+import * as reduce from './state';
+import { EMPTY, KnownAsk, Repository, State, fromKey, keyOf } from './state';
+
+/** A worktree session that this page asked for, until its row stands in the tree. */
+export interface Creation {
+  /** Also the request's id, and the name of its `progress`. */
+  readonly id: string;
+  readonly request: WorktreeRequest;
+  /** The key of the repository that it will belong to. */
+  readonly repository: string;
+  readonly phase: 'creating' | 'failed' | 'warned';
+  readonly progress?: { message: string; fraction: number | null };
+  readonly error?: ApiError;
+  readonly warnings?: Notice[];
+}
+
+/** What is known of the folder that the user is in. */
+export interface Place {
+  readonly directory: string;
+  /** The key of its repository; `null` while it is asked for, or when there is none. */
+  readonly repository: string | null;
+  readonly error: ApiError | null;
+}
+
+export interface ModelOptions {
+  api: Api;
+  /** Version of this page's code, compared with the server's. */
+  pageVersion: string;
+}
+
+/** How long an answered ask still stands in the list, in milliseconds. */
+export const ANSWERED_STAYS = 2_000;
+
+/** Changes that come together are told together, in milliseconds. */
+const TOLD_AFTER = 16;
+
+export class OcmanModel implements IDisposable {
+  constructor(options: ModelOptions) {
+    this._api = options.api;
+    this.pageVersion = options.pageVersion;
+    this._connection = new Connection({
+      open: () => this._api.openEvents(),
+      diagnose: () => this._api.capabilities()
+    });
+    this._connection.stateChanged.connect(this._onConnection, this);
+    this._connection.message.connect((_, message) => this._onMessage(message));
+  }
+
+  readonly pageVersion: string;
+
+  /** Something that views show is different now. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** Every event of the stream, also those that this model does not keep. */
+  get event(): ISignal<this, HostEvent> {
+    return this._event;
+  }
+
+  /** A worktree session that this page asked for is there. */
+  get created(): ISignal<this, WorktreeSession> {
+    return this._created;
+  }
+
+  get state(): State {
+    return this._state;
+  }
+
+  get connection(): ConnectionState {
+    return this._connection.state;
+  }
+
+  /** There was a snapshot: what is shown is, or was, true. */
+  get isLoaded(): boolean {
+    return this._isLoaded;
+  }
+
+  get capabilities(): Capabilities | null {
+    return this._capabilities;
+  }
+
+  /** The server's version when it differs from the page's, else `null`. */
+  get otherVersion(): string | null {
+    const version = this._capabilities?.version;
+    return version && version !== this.pageVersion ? version : null;
+  }
+
+  get place(): Place | null {
+    return this._place;
+  }
+
+  get creations(): ReadonlyMap<string, Creation> {
+    return this._creations;
+  }
+
+  get isRefreshing(): boolean {
+    return this._refreshing > 0;
+  }
+
+  /** Errors of actions, by the key of what they were done to. */
+  get errors(): ReadonlyMap<string, ApiError> {
+    return this._errors;
+  }
+
+  get isDisposed(): boolean {
+    return this._connection.isDisposed;
+  }
+
+  start(): void {
+    this._connection.connect();
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    clearTimeout(this._telling);
+    this._forgetting.forEach(timer => clearTimeout(timer));
+    this._connection.dispose();
+    Signal.clearData(this);
+  }
+
+  /** Connect now instead of waiting for the next attempt. */
+  retry(): void {
+    this._connection.connect();
+  }
+
+  /** Ask again for the tools, and for the worktrees of the given repositories. */
+  async refresh(repositories: Iterable<string> = this._state.repositories.keys()): Promise<void> {
+    if (this.connection.phase !== 'live') {
+      this.retry();
+      return;
+    }
+    this._refreshing += 1;
+    this._tell();
+    try {
+      const directory = this._place?.directory;
+      await Promise.all([
+        this._loadCapabilities(),
+        ...[...repositories].map(key => this._loadWorktrees(key)),
+        directory !== undefined && !this._place?.repository ? this._locate(directory) : undefined
+      ]);
+    } finally {
+      this._refreshing -= 1;
+      this._tell();
+    }
+  }
+
+  /** Ask once per connection for the slow parts (changes, ahead, behind, merged) of a repository's worktrees. */
+  loadDetails(repository: string): void {
+    if (this.connection.phase === 'live' && !this._detailed.has(repository)) {
+      this._detailed.add(repository);
+      void this._loadWorktrees(repository);
+    }
+  }
+
+  /** The user is in this folder now: find its repository. */
+  async goTo(directory: string): Promise<void> {
+    if (this._place?.directory === directory) {
+      return;
+    }
+    this._place = { directory, repository: this._place?.repository ?? null, error: null };
+    if (this.connection.phase === 'live') {
+      await this._locate(directory);
+    }
+  }
+
+  /** What a request would do; nothing is changed.  Rejects with an `ApiError`. */
+  plan(request: WorktreeRequest): Promise<WorktreePlan> {
+    return this._api.planWorktree(request);
+  }
+
+  /** Make a worktree session.  Its progress, and its error, are in `creations`. */
+  async create(request: WorktreeRequest, repository: string): Promise<void> {
+    const id = UUID.uuid4();
+    await this._create({ id, request: { ...request, request_id: id }, repository, phase: 'creating' });
+  }
+
+  /** Try a failed one again. */
+  async retryCreation(id: string): Promise<void> {
+    const creation = this._creations.get(id);
+    if (creation?.phase !== 'failed') {
+      return;
+    }
+    this.dismissCreation(id);
+    // With the same id a request that did arrive is not done twice; one that the server refused needs a new id.
+    const next = creation.error?.code === 'server_unreachable' ? id : UUID.uuid4();
+    const request = { ...creation.request, request_id: next };
+    await this._create({ ...creation, id: next, request, phase: 'creating', error: undefined, progress: undefined });
+  }
+
+  dismissCreation(id: string): void {
+    this._setCreation(id, null);
+  }
+
+  /** Answer an ask.  The row says how it went; nothing is thrown. */
+  async reply(key: string, reply: AskReply): Promise<void> {
+    const known = this._state.asks.get(key);
+    if (known?.phase !== 'open') {
+      return;
+    }
+    const outcome = 'answers' in reply ? 'answered' : reply.reply;
+    this._setState(reduce.sendingAsk(this._state, key, outcome));
+    try {
+      await this._api.replyAsk(known.ask.id, reply, known.ask.host);
+      this._setState(reduce.closeAsk(this._state, key, outcome, true));
+    } catch (reason) {
+      const error = ApiError.from(reason);
+      this._setState(
+        error.code === 'not_found'
+          ? reduce.closeAsk(this._state, key, 'gone', false)
+          : reduce.failedAsk(this._state, key, { message: error.message, hint: error.hint })
+      );
+    }
+  }
+
+  /** Stop what a session does.  A failure is in `errors` under the session's key. */
+  async abort(key: string): Promise<void> {
+    const session = this._state.sessions.get(key);
+    if (!session) {
+      return;
+    }
+    this._setError(key, null);
+    try {
+      await this._api.abortSession(session.id, session.host);
+    } catch (reason) {
+      this._setError(key, ApiError.from(reason));
+    }
+  }
+
+  dismissError(key: string): void {
+    this._setError(key, null);
+  }
+
+  private _onConnection(_: Connection, state: ConnectionState): void {
+    if (state.phase === 'live') {
+      this._detailed.clear();
+      void this._loadCapabilities();
+    }
+    this._tell();
+  }
+
+  private _onMessage(message: any): void {
+    if (message?.type === 'snapshot') {
+      const snapshot: Snapshot = message.data ?? message;
+      this._setState(reduce.applySnapshot(this._state, snapshot, message.host ?? LOCAL));
+      this._isLoaded = true;
+      // Whose text comes is chosen by the views that show it; the panel shows none.
+      this._connection.send({ subscribe: { sessions: [] } });
+      if (this._place) {
+        void this._locate(this._place.directory);
+      }
+      return;
+    }
+    if (typeof message?.type !== 'string' || typeof message.data !== 'object' || message.data === null) {
+      return;
+    }
+    const event: HostEvent = { ...message, host: message.host ?? LOCAL };
+    if (event.type === 'progress') {
+      this._onProgress(event.data);
+    } else if (event.type === 'error') {
+      console.warn('ocman:', event.data.message);
+    } else {
+      this._setState(reduce.applyEvent(this._state, event));
+    }
+    if (event.type === 'worktree.changed' && !reduce.repositoryOf(this._state, event.host, event.data.path)) {
+      void this._loadWorktrees(keyOf(event.host, event.data.repo_root ?? event.data.path));
+    }
+    this._event.emit(event);
+  }
+
+  private _onProgress(data: { operation: string; message: string; fraction: number | null }): void {
+    const creation = this._creations.get(data.operation);
+    if (creation?.phase === 'creating') {
+      const progress = { message: data.message, fraction: data.fraction ?? null };
+      this._setCreation(creation.id, { ...creation, progress });
+    }
+  }
+
+  private async _create(creation: Creation): Promise<void> {
+    this._setCreation(creation.id, creation);
+    let made: WorktreeSession;
+    try {
+      made = await this._api.createWorktree(creation.request);
+    } catch (reason) {
+      const known = this._creations.get(creation.id);
+      if (known) {
+        this._setCreation(creation.id, { ...known, phase: 'failed', error: ApiError.from(reason) });
+      }
+      return;
+    }
+    const host = made.host || LOCAL;
+    if (made.session) {
+      const data = made.session;
+      this._setState(reduce.applyEvent(this._state, { type: 'session.updated', host, data }));
+    }
+    if (!reduce.repositoryOf(this._state, host, made.worktree_path)) {
+      await this._loadWorktrees(keyOf(host, made.repo_root));
+    }
+    const { warnings } = made;
+    this._setCreation(creation.id, warnings?.length ? { ...creation, phase: 'warned', warnings } : null);
+    this._created.emit(made);
+  }
+
+  private async _locate(directory: string): Promise<void> {
+    let repository: string | null = null;
+    let error: ApiError | null = null;
+    try {
+      const list = await this._api.worktrees(directory, { changes: false });
+      repository = keyOf(LOCAL, list.repo_root);
+      this._setState(reduce.applyWorktrees(this._state, list));
+    } catch (reason) {
+      error = ApiError.from(reason);
+    }
+    if (this._place?.directory === directory && !this.isDisposed) {
+      this._place = { directory, repository, error };
+      this._tell();
+    }
+  }
+
+  private async _loadWorktrees(key: string): Promise<void> {
+    const { host, id: root } = fromKey(key);
+    try {
+      const list = await this._api.worktrees(root, { changes: true, host });
+      this._setState(reduce.applyWorktrees(this._state, list, host));
+      this._setError(key, null);
+    } catch (reason) {
+      this._setError(key, ApiError.from(reason));
+    }
+  }
+
+  private async _loadCapabilities(): Promise<void> {
+    try {
+      this._capabilities = await this._api.capabilities();
+      this._tell();
+    } catch {
+      // The connection notices that the server is gone; nothing to add here.
+    }
+  }
+
+  private _setState(state: State): void {
+    if (state === this._state || this.isDisposed) {
+      return;
+    }
+    this._state = state;
+    for (const [key, known] of state.asks) {
+      this._forgetLater(key, known);
+    }
+    this._tell();
+  }
+
+  private _forgetLater(key: string, known: KnownAsk): void {
+    if (known.phase === 'done' && !this._forgetting.has(key)) {
+      const timer = setTimeout(() => {
+        this._forgetting.delete(key);
+        this._setState(reduce.forgetAsk(this._state, key));
+      }, ANSWERED_STAYS);
+      this._forgetting.set(key, timer);
+    }
+  }
+
+  private _setCreation(id: string, creation: Creation | null): void {
+    const creations = new Map(this._creations);
+    if (creation) {
+      creations.set(id, creation);
+    } else {
+      creations.delete(id);
+    }
+    this._creations = creations;
+    this._tell();
+  }
+
+  private _setError(key: string, error: ApiError | null): void {
+    if (!error && !this._errors.has(key)) {
+      return;
+    }
+    const errors = new Map(this._errors);
+    if (error) {
+      errors.set(key, error);
+    } else {
+      errors.delete(key);
+    }
+    this._errors = errors;
+    this._tell();
+  }
+
+  private _tell(): void {
+    if (this._telling === undefined && !this.isDisposed) {
+      this._telling = setTimeout(() => {
+        this._telling = undefined;
+        this._changed.emit();
+      }, TOLD_AFTER);
+    }
+  }
+
+  private readonly _api: Api;
+  private readonly _connection: Connection;
+  private _state: State = EMPTY;
+  private _isLoaded = false;
+  private _capabilities: Capabilities | null = null;
+  private _place: Place | null = null;
+  private _creations: ReadonlyMap<string, Creation> = new Map();
+  private _errors: ReadonlyMap<string, ApiError> = new Map();
+  private _refreshing = 0;
+  private readonly _detailed = new Set<string>();
+  private readonly _forgetting = new Map<string, ReturnType<typeof setTimeout>>();
+  private _telling: ReturnType<typeof setTimeout> | undefined;
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _event = new Signal<this, HostEvent>(this);
+  private readonly _created = new Signal<this, WorktreeSession>(this);
+}
+
+/** The repository that new work goes to when nothing else was chosen. */
+export function currentRepository(model: OcmanModel): Repository | undefined {
+  const { repositories } = model.state;
+  const here = model.place?.repository;
+  return (here && repositories.get(here)) || (repositories.size === 1 ? [...repositories.values()][0] : undefined);
+}

@@ -1,0 +1,219 @@
+/**
+ * The form for a new worktree session, with the plan of what would be made.
+ */
+import * as React from 'react';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ApiError } from '../errors';
+import { OcmanModel, currentRepository } from '../model';
+import { LOCAL, WorktreePlan, WorktreeRequest } from '../records';
+import { keyOf } from '../state';
+import { Button, ErrorText } from './button';
+import { baseText } from './words';
+
+interface Props {
+  model: OcmanModel;
+  trans: TranslationBundle;
+  isLive: boolean;
+  /** The key of the repository that is chosen at first. */
+  repository: string | null;
+  onClose: () => void;
+  /** The request is on its way; its row stands in the tree of this repository. */
+  onCreate: (repository: string) => void;
+}
+
+/** After the last keystroke, in milliseconds. */
+const PLAN_AFTER = 250;
+
+/** A branch name for what was typed: as it is, or, when it is a sentence, made from its words. */
+export function branchFor(text: string): string {
+  const name = text.trim();
+  if (!/\s/.test(name)) {
+    return name;
+  }
+  return name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/\p{M}/gu, '')
+    .replace(/[^\p{L}\p{N}/]+/gu, '-')
+    .replace(/-*\/-*/g, '/')
+    .slice(0, 48)
+    .replace(/^[-/]+|[-/]+$/g, '');
+}
+
+const OTHER = '';
+
+export function NewSessionForm(props: Props): JSX.Element {
+  const { model, trans, isLive, onClose, onCreate } = props;
+  const repositories = [...model.state.repositories.values()];
+  const [chosen, setChosen] = React.useState(props.repository ?? currentRepository(model)?.key ?? repositories[0]?.key ?? OTHER);
+  const [folder, setFolder] = React.useState(model.place?.directory ?? '');
+  const [name, setName] = React.useState('');
+  const [prompt, setPrompt] = React.useState('');
+  const field = React.useRef<HTMLInputElement>(null);
+  React.useEffect(() => field.current?.focus(), []);
+
+  const repository = model.state.repositories.get(chosen);
+  const directory = repository?.root ?? folder.trim();
+  const branch = branchFor(name);
+  const plan = usePlan(model, { directory, branch, host: repository?.host });
+  const ready = isLive && branch !== '' && directory !== '' && !(plan instanceof ApiError);
+
+  const create = () => {
+    if (!ready) {
+      return;
+    }
+    const request: WorktreeRequest = { directory, branch };
+    if (repository && repository.host !== LOCAL) {
+      request.host = repository.host;
+    }
+    if (prompt.trim()) {
+      request.prompt = prompt.trim();
+    }
+    if (branch !== name.trim()) {
+      request.title = name.trim();
+    }
+    const key = repository?.key ?? keyOf(LOCAL, directory);
+    void model.create(request, key);
+    onCreate(key);
+  };
+
+  return (
+    <section
+      className="ocman-Form"
+      role="dialog"
+      aria-label={trans.__('New worktree session')}
+      onKeyDown={event => {
+        if (event.key === 'Escape') {
+          event.stopPropagation();
+          onClose();
+        }
+      }}
+    >
+      <h2 className="ocman-SectionTitle">{trans.__('New worktree session')}</h2>
+      {repositories.length > 0 && (
+        <label>
+          <span>{trans.__('Repository')}</span>
+          <select className="ocman-Input" value={chosen} onChange={event => setChosen(event.target.value)}>
+            {repositories.map(({ key, name, root }) => (
+              <option key={key} value={key} title={root}>
+                {repositories.some(other => other.key !== key && other.name === name) ? root : name}
+              </option>
+            ))}
+            <option value={OTHER}>{trans.__('Another folder…')}</option>
+          </select>
+        </label>
+      )}
+      {!repository && (
+        <label>
+          <span>{trans.__('Folder of a repository')}</span>
+          <input className="ocman-Input" value={folder} onChange={event => setFolder(event.target.value)} spellCheck={false} />
+        </label>
+      )}
+      <label>
+        <span>{trans.__('Name or task')}</span>
+        <input
+          ref={field}
+          className="ocman-Input"
+          value={name}
+          placeholder={trans.__('e.g. fix-loader')}
+          maxLength={200}
+          spellCheck={false}
+          onChange={event => setName(event.target.value)}
+          onKeyDown={event => event.key === 'Enter' && !event.nativeEvent.isComposing && create()}
+        />
+      </label>
+      <label>
+        <span>{trans.__('First prompt (optional)')}</span>
+        <textarea
+          className="ocman-Input"
+          rows={2}
+          value={prompt}
+          onChange={event => setPrompt(event.target.value)}
+          onKeyDown={event => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && create()}
+        />
+      </label>
+      <div className="ocman-Plan" aria-live="polite">
+        {branch && <PlanText plan={plan} trans={trans} />}
+      </div>
+      <div className="ocman-Form-buttons">
+        <Button onClick={onClose}>{trans.__('Cancel')}</Button>
+        <Button mood="accept" blocked={!ready} onClick={create}>
+          {plan && !(plan instanceof ApiError) && plan.reused ? trans.__('Open session') : trans.__('Create')}
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+/** What the server would do, or why not; `null` until it said so. */
+function usePlan(model: OcmanModel, { directory, branch, host }: WorktreeRequest): WorktreePlan | ApiError | null {
+  const [plan, setPlan] = React.useState<{ of: string; result: WorktreePlan | ApiError } | null>(null);
+  const question = `${host}\n${directory}\n${branch}`;
+  React.useEffect(() => {
+    if (!branch || !directory) {
+      return;
+    }
+    let isLast = true;
+    const timer = setTimeout(() => {
+      const request: WorktreeRequest = host && host !== LOCAL ? { directory, branch, host } : { directory, branch };
+      model.plan(request).then(
+        result => isLast && setPlan({ of: question, result }),
+        reason => isLast && setPlan({ of: question, result: ApiError.from(reason) })
+      );
+    }, PLAN_AFTER);
+    return () => {
+      isLast = false;
+      clearTimeout(timer);
+    };
+  }, [model, question]);
+  return plan?.of === question ? plan.result : null;
+}
+
+function PlanText({ plan, trans }: { plan: WorktreePlan | ApiError | null; trans: TranslationBundle }): JSX.Element {
+  if (plan === null) {
+    return <span className="ocman-Plan-wait">{trans.__('Looking…')}</span>;
+  }
+  if (plan instanceof ApiError) {
+    return <ErrorText error={plan} />;
+  }
+  const facts: [string, React.ReactNode][] = [
+    [
+      trans.__('Branch'),
+      <>
+        <bdi>{plan.branch}</bdi> <em>{plan.branch_existed ? trans.__('exists') : trans.__('new')}</em>
+      </>
+    ]
+  ];
+  if (plan.base && !plan.branch_existed) {
+    facts.push([trans.__('From'), <bdi>{baseText(plan.base, trans)}</bdi>]);
+  }
+  facts.push([
+    trans.__('Folder'),
+    <>
+      <bdi title={plan.worktree_path}>{plan.worktree_path}</bdi> {plan.reused && <em>{trans.__('is there already')}</em>}
+    </>
+  ]);
+  if (plan.carry?.length) {
+    facts.push([trans.__('Carried'), plan.carry.map(({ path }) => path).join(', ')]);
+  }
+  if (plan.setup?.length) {
+    facts.push([trans.__('Set-up'), plan.setup.join('; ')]);
+  }
+  return (
+    <>
+      <dl className="ocman-Facts">
+        {facts.map(([name, value]) => (
+          <React.Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </React.Fragment>
+        ))}
+      </dl>
+      {plan.warnings?.map(warning => (
+        <div key={warning.code} className="ocman-Warning">
+          {warning.message}
+        </div>
+      ))}
+    </>
+  );
+}

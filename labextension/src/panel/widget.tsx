@@ -1,0 +1,78 @@
+/**
+ * The side panel as a widget of the application's shell.
+ */
+import * as React from 'react';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
+import { ocmanIcon } from '../icons';
+import { OcmanModel } from '../model';
+import { Panel } from './panel';
+import { PanelView } from './view';
+
+/** The attribute of the tab that the style sheet draws as a badge, without its "data-". */
+const COUNT = 'ocman-count';
+
+export class OcmanPanel extends ReactWidget {
+  constructor(
+    private _model: OcmanModel,
+    readonly view: PanelView,
+    private _trans: TranslationBundle
+  ) {
+    super();
+    this.id = 'ocman-panel';
+    this.addClass('ocman-Panel');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', _trans.__('ocman sessions'));
+    this.title.icon = ocmanIcon;
+    this.title.caption = _trans.__('ocman');
+    this._model.changed.connect(this._count, this);
+  }
+
+  override dispose(): void {
+    this._model.changed.disconnect(this._count, this);
+    this.view.dispose();
+    super.dispose();
+  }
+
+  protected override render(): JSX.Element {
+    return <Panel model={this._model} view={this.view} trans={this._trans} />;
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    this.view.isVisible = true;
+  }
+
+  protected override onAfterHide(message: Message): void {
+    super.onAfterHide(message);
+    this.view.isVisible = false;
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    this.view.isVisible = this.isVisible;
+  }
+
+  protected override onActivateRequest(message: Message): void {
+    super.onActivateRequest(message);
+    const row = this.node.querySelector<HTMLElement>('.ocman-Tree [tabindex="0"]');
+    (row ?? this.node.querySelector<HTMLElement>('button'))?.focus();
+  }
+
+  /** The number of asks, on the panel's icon. */
+  private _count(): void {
+    const asks = [...this._model.state.asks.values()].filter(({ phase }) => phase !== 'done').length;
+    if (asks !== this._asks) {
+      this._asks = asks;
+      // The side bar keeps the widget's id there too.
+      const { [COUNT]: _, ...rest } = this.title.dataset;
+      this.title.dataset = asks ? { ...rest, [COUNT]: String(asks) } : rest;
+      this.title.caption = asks
+        ? this._trans._n('ocman, %1 session needs you', 'ocman, %1 sessions need you', asks)
+        : this._trans.__('ocman');
+    }
+  }
+
+  private _asks = 0;
+}

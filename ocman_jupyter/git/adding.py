@@ -1,0 +1,268 @@
+"""Plans a worktree and has it made: one that is there is found, two callers of one name get the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Any
+
+from ocman_jupyter.errors import (
+    BranchCheckedOut,
+    BranchExists,
+    BranchNameConflict,
+    NoBase,
+    NoSuchBranch,
+    PathConflict,
+    WorktreeLocked,
+)
+from ocman_jupyter.git import half_made, made
+from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch
+from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.lock import only_one
+from ocman_jupyter.git.made import Made
+from ocman_jupyter.git.making import Making, Progress, Raced, added_by, cannot_make
+from ocman_jupyter.git.names import check_branch, conflict, distinct_slug, slug
+from ocman_jupyter.git.paths import shown
+from ocman_jupyter.git.records import Added, Base, Plan, Warned
+from ocman_jupyter.git.refs import BaseChoice, Refs, commits, read_refs
+from ocman_jupyter.git.repository import Repositories, Repository
+from ocman_jupyter.settings import OcmanSettings
+from ocman_jupyter.store import Store
+
+_ATTEMPTS = 3
+
+
+async def together(*reads: Awaitable[Any]) -> list[Any]:
+    """All results; the first failure in the order of the arguments, after all have ended."""
+    results = await asyncio.gather(*reads, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+class Adding:
+    """Plan and add.  ``Worktrees`` is the face of it."""
+
+    def __init__(self, git: Git, store: Store, settings: OcmanSettings, repositories: Repositories) -> None:
+        self._git, self._store, self._settings = git, store, settings
+        self._repositories = repositories
+
+    # --- plan: reads only -------------------------------------------------------------------
+
+    async def plan(
+        self, repository: Repository, branch: str, base: str | None = None, new_branch: bool | None = None
+    ) -> Plan:
+        """What :meth:`add` would do.  Raises its typed errors; changes nothing."""
+        choice = BaseChoice(base)
+        await self._readable_name(branch)
+        places, _, refs, found, rows = await together(
+            checkouts(self._git, repository, activity=False),
+            check_branch(self._git, branch, repository.common_dir),
+            read_refs(self._git, repository, branch),
+            commits(self._git, choice.candidates, repository.toplevel),
+            made.of_repository(self._store, repository.common_dir),
+        )
+        if not found:
+            await self._repositories.require_commits(repository)
+        start = choice.choose(
+            found, refs.remote_default, current_branch(repository, places, repository.toplevel)
+        )
+
+        unfinished = half_made.row_of(branch, rows)
+        exists = branch in refs.branches
+        resumes = (
+            unfinished is not None
+            and unfinished.branch_made
+            and refs.branches.get(branch) == unfinished.base_sha
+        )
+        if new_branch is True and exists and not resumes:
+            raise BranchExists(f"The branch {branch} exists already.", details={"branch": branch})
+        if new_branch is False and not exists:
+            hint = f"It is on the remote: git branch {branch} origin/{branch}" if refs.remote_branch else None
+            raise NoSuchBranch(f"There is no branch {branch}.", hint=hint, details={"branch": branch})
+
+        holder = next((one for one in places if branch in one.in_use), None)
+        if holder is not None and (exists or holder.state != "missing"):
+            return self._at_holder(repository, branch, base, holder, rows)
+        if not exists:
+            await self._no_conflict(repository, branch, refs)
+            if start is None:
+                raise NoBase(
+                    "There is no base for the new branch: no origin/HEAD, main, master or current branch.",
+                    details={"repo_root": repository.root},
+                )
+        if holder is not None:  # missing, and its branch was deleted as well
+            plan = self._at_holder(repository, branch, None, holder, rows)
+            return replace(plan, base=start, branch_existed=False)
+        path = await self._git.disk(_free_place, repository, branch, places)
+        if resumes and unfinished is not None and unfinished.base_ref and unfinished.base_sha:
+            start = Base(ref=unfinished.base_ref, sha=unfinished.base_sha)
+        existed = exists and not resumes
+        return Plan(
+            worktree_path=path,
+            branch=branch,
+            base=None if existed else start,
+            reused=False,
+            branch_existed=existed,
+            resumes=resumes,
+            warnings=_warnings(branch, base, exists and not resumes, refs),
+        )
+
+    async def _readable_name(self, branch: str) -> None:
+        """What cannot be handed to a process at all is refused before the reads start."""
+        if not branch or "\0" in branch or not branch.isprintable() or len(branch) > 700 or branch[0] == "-":
+            await check_branch(self._git, branch, "/")
+
+    def _at_holder(
+        self, repository: Repository, branch: str, base: str | None, holder: Checkout, rows: dict[str, Made]
+    ) -> Plan:
+        path = holder.path
+        details = {"branch": branch, "path": shown(path)}
+        if holder.is_main:
+            raise BranchCheckedOut(
+                f"The branch {branch} is checked out in the main checkout {shown(path)}.", details=details
+            )
+        row = rows.get(path)
+        start = Base(ref=row.base_ref, sha=row.base_sha) if row and row.base_ref and row.base_sha else None
+        plan = Plan(
+            worktree_path=path,
+            branch=branch,
+            base=start,
+            reused=True,
+            branch_existed=True,
+            warnings=[Warned("base_ignored", f"The branch {branch} exists; it was not started from {base}.")]
+            if base is not None
+            else [],
+        )
+        if holder.state == "ok":
+            if holder.operation:  # a rebase or bisect: HEAD is not on the branch now
+                plan.warnings.append(
+                    Warned("operation", f"A {holder.operation} is under way in this worktree.")
+                )
+            return plan
+        if holder.state == "missing":
+            if holder.locked:
+                raise WorktreeLocked(
+                    f"The worktree {shown(path)} of {branch} is missing, and locked"
+                    + (f" ({holder.lock_reason})." if holder.lock_reason else "."),
+                    hint=f"If it is really gone: git -C '{repository.root}' worktree unlock '{shown(path)}'",
+                    details={**details, "lock_reason": holder.lock_reason},
+                )
+            warned = Warned("recreated", f"The worktree {shown(path)} was missing; it is made again.")
+            return replace(plan, reused=False, recreate=True, warnings=[*plan.warnings, warned])
+        raise PathConflict(
+            f"The worktree {shown(path)} of {branch} has lost its link to the repository.",
+            hint=f"Run: git -C '{repository.root}' worktree repair '{shown(path)}'",
+            details={**details, "state": holder.state},
+        )
+
+    async def _no_conflict(self, repository: Repository, branch: str, refs: Refs) -> None:
+        other = conflict(branch, refs.branches, ignore_case=False)
+        if other is None and conflict(branch, refs.branches, ignore_case=True):
+            done = await self._git.run(
+                "config", "--type=bool", "--get", "core.ignorecase", cwd=repository.common_dir, ok=(0, 1)
+            )
+            other = conflict(branch, refs.branches, ignore_case=done.out.strip() == b"true")
+        if other is not None:
+            raise BranchNameConflict(
+                f"The branch {branch} cannot exist beside the branch {other}.",
+                details={"branch": branch, "existing": other},
+            )
+
+    # --- add ----------------------------------------------------------------------------------
+
+    async def add(
+        self,
+        repository: Repository,
+        branch: str,
+        base: str | None = None,
+        new_branch: bool | None = None,
+        progress: Progress | None = None,
+    ) -> Added:
+        """Make the worktree of ``branch``, or find the one that is there.
+
+        Raises the typed errors of :meth:`plan`; ``ForbiddenPath`` when the folder cannot be written,
+        ``PathConflict`` with git's text when git could not make it.  Then, and when it is cancelled,
+        nothing of this call is left.
+        """
+
+        def waiting() -> None:
+            if progress:
+                progress("Waiting for another call that makes this worktree", None)
+
+        await self._readable_name(branch)
+        async with only_one(self._settings, repository.common_dir, slug(branch), waiting):
+            completed = await half_made.complete(self._git, self._store, repository, branch, progress)
+            for attempt in range(_ATTEMPTS):
+                plan = await self.plan(
+                    repository, branch, base, None if completed and new_branch else new_branch
+                )
+                if plan.reused:
+                    if completed is None:
+                        return added_by(plan, reused=True)
+                    existed = not completed.branch_made
+                    warned = [w for w in plan.warnings if w.code != "base_ignored"]
+                    return replace(added_by(plan), branch_existed=existed, warnings=warned)
+                try:
+                    return await Making(self._git, self._store, repository, plan).run(progress)
+                except Raced as raced:
+                    if attempt == _ATTEMPTS - 1:
+                        raise PathConflict(str(raced), details={"branch": branch}) from None
+            raise AssertionError("unreachable")
+
+
+def _warnings(branch: str, base: str | None, exists: bool, refs: Refs) -> list[Warned]:
+    if exists:
+        return (
+            [Warned("base_ignored", f"The branch {branch} exists; it is not started from {base}.")]
+            if base
+            else []
+        )
+    if refs.remote_branch and base is None:
+        return [
+            Warned(
+                "branch_on_remote",
+                f'origin has a branch {branch}; give base="origin/{branch}" to continue it.',
+            )
+        ]
+    return []
+
+
+def _free_place(repository: Repository, branch: str, places: list[Checkout]) -> str:
+    """The folder for a branch that is checked out nowhere.  Raises ``PathConflict``, ``ForbiddenPath``."""
+    taken = {one.path for one in places if one.state != "not_a_worktree" or one.admin}
+    names = [slug(branch)]
+    if os.path.join(repository.worktrees_root, names[0]) in taken:
+        names = [distinct_slug(branch)]
+    path = os.path.join(repository.worktrees_root, names[0])
+    try:
+        info = os.lstat(path)
+    except FileNotFoundError:
+        info = None
+    except OSError as error:
+        raise cannot_make(path, error) from error
+    if info is not None and not (stat.S_ISDIR(info.st_mode) and _is_empty(path)) or path in taken:
+        raise PathConflict(
+            f"Something else is at {shown(path)}, where the worktree of {branch} belongs.",
+            details={"path": shown(path), "branch": branch},
+        )
+    parent = os.path.dirname(path)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent):
+        raise PathConflict(f"{shown(parent)} is not a folder.", details={"path": shown(parent)})
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise cannot_make(parent, PermissionError(13, "Permission denied"))
+    return path
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False

@@ -1,0 +1,231 @@
+"""Worktrees whose making was cut short: completed by the next add, or taken back; never a file lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ocman_jupyter.git import made
+from ocman_jupyter.git.checkouts import INITIALIZING, link_of, read_line
+from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.made import Made
+from ocman_jupyter.git.paths import is_within
+from ocman_jupyter.git.refs import HEADS
+from ocman_jupyter.git.repository import Repository
+from ocman_jupyter.store import Store
+
+_ANY = range(-255, 256)
+_POLL = 0.1
+_TORN_AT_MOST = 1000
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the disk shows of a worktree."""
+
+    admin: str | None
+    """Its admin folder, when the links in both directions are right."""
+    on_branch: bool = False
+    initializing: bool = False
+    """git has not finished making it."""
+    has_index: bool = False
+
+    @property
+    def finished(self) -> bool:
+        return self.admin is not None and self.on_branch and self.has_index and not self.initializing
+
+
+def look(repository: Repository, path: str, branch: str) -> Place:
+    """Read the links of a worktree; no process."""
+    link = link_of(path)
+    if link is None or not is_within(link, os.path.join(repository.common_dir, "worktrees")):
+        return Place(None)
+    back = read_line(os.path.join(link, "gitdir"))
+    if back is None or os.path.realpath(os.path.dirname(os.path.join(link, back))) != path:
+        return Place(None)
+    # A repository with reftables keeps HEAD elsewhere and leaves this in its place.
+    heads = (f"ref: {HEADS}{branch}", "ref: refs/heads/.invalid")
+    return Place(
+        link,
+        on_branch=read_line(os.path.join(link, "HEAD")) in heads,
+        initializing=read_line(os.path.join(link, "locked")) == INITIALIZING,
+        has_index=os.path.exists(os.path.join(link, "index")),
+    )
+
+
+def row_of(branch: str, rows: dict[str, Made]) -> Made | None:
+    """The row of a making of ``branch`` that did not end."""
+    return next((row for row in rows.values() if row.branch == branch and row.state == "making"), None)
+
+
+async def complete(
+    git: Git,
+    store: Store,
+    repository: Repository,
+    branch: str,
+    progress: Callable[[str, float | None], None] | None,
+) -> Made | None:
+    """Bring a making of ``branch`` that was cut short to its end; the row when the worktree is complete now.
+
+    To be called with the lock held: then whoever began it is dead, but its git may live on.
+    """
+    row = row_of(branch, await made.of_repository(store, repository.common_dir))
+    if row is None:
+        return None
+    while await git.disk(_adder_lives, row.path):
+        if progress:
+            progress("Waiting for a git that already makes this worktree", None)
+        await asyncio.sleep(_POLL)
+    place = await git.disk(look, repository, row.path, branch)
+    if place.admin is None:
+        return None
+    if not place.initializing:
+        await made.save(store, replace(row, state="made"))
+        return row if place.finished else None
+    if not place.on_branch:
+        await take_back(git, repository, row.path, branch)
+        return None
+    if progress:
+        progress("Completing a worktree that was left half-made", None)
+    await _restore(git, row.path, place.admin)
+    await made.save(store, replace(row, state="made"))
+    return row
+
+
+def _adder_lives(path: str) -> bool:
+    import psutil
+
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            argv = process.cmdline()
+            if (
+                path in argv
+                and "worktree" in argv
+                and "add" in argv
+                and process.status() != psutil.STATUS_ZOMBIE
+            ):
+                return True
+    return False
+
+
+async def _restore(git: Git, path: str, admin: str) -> None:
+    """Check out what is missing; a file that was torn is written anew, any other is left as it is."""
+    if not await git.disk(_unlocked_index, admin):
+        await git.run("read-tree", "HEAD", cwd=path, write=True)
+    workers = {"checkout.workers": str(git.checkout_workers)}
+    await git.run("checkout-index", "--all", "--quiet", cwd=path, write=True, ok=_ANY, config=workers)
+    await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=_ANY)
+    differing = await git.run("diff-files", "--name-only", "-z", cwd=path)
+    for name in [name for name in differing.text.split("\0") if name][:_TORN_AT_MOST]:
+        whole = await git.run("cat-file", "--filters", f":{name}", cwd=path, ok=_ANY)
+        if whole.code == 0 and await git.disk(_is_torn, os.path.join(path, name), whole.out):
+            await git.run("checkout-index", "--force", "--", name, cwd=path, write=True)
+    await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=_ANY)
+    await git.run("worktree", "unlock", "--", path, cwd=path, write=True)
+    head = await git.run("rev-parse", "HEAD", cwd=path)
+    sha = head.text.strip()
+    await git.run(  # as `worktree add` would have done; git before 2.36 cannot
+        "hook",
+        "run",
+        "--ignore-missing",
+        "post-checkout",
+        "--",
+        "0" * len(sha),
+        sha,
+        "1",
+        cwd=path,
+        write=True,
+        ok=_ANY,
+    )
+
+
+def _unlocked_index(admin: str) -> bool:
+    """Is there an index?  A lock on it is of the dead git: nobody else knew this worktree."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(admin, "index.lock"))
+    return os.path.exists(os.path.join(admin, "index"))
+
+
+def _is_torn(path: str, whole: bytes) -> bool:
+    """Is the file the beginning of what it should be, and shorter?"""
+    try:
+        info = os.lstat(path)
+        if not stat.S_ISREG(info.st_mode) or info.st_size >= len(whole):
+            return False
+        with open(path, "rb") as file:
+            return whole.startswith(file.read())
+    except OSError:
+        return False
+
+
+async def take_back(git: Git, repository: Repository, path: str, branch: str) -> bool:
+    """Remove the worktree that a failed add left at ``path``; True when it had to stay.
+
+    It stays when it holds anything that the commit does not: somebody put it there.
+    """
+    place = await git.disk(look, repository, path, branch)
+    if place.admin is not None:
+        if place.finished:
+            done = await git.run(
+                "status", "--porcelain", "-z", "--ignored", "--untracked-files=all", cwd=path, ok=_ANY
+            )
+            foreign = done.code != 0 or bool(done.out)
+        elif not place.on_branch and not await _is_bare_start(git, place, path):
+            return False  # somebody else's
+        else:
+            tree = await git.run("ls-tree", "-r", "-z", "--name-only", HEADS + branch, cwd=path, ok=_ANY)
+            foreign = tree.code != 0 or await git.disk(_has_foreign, path, set(tree.out.split(b"\0")))
+        if foreign:
+            return True
+        await git.run(
+            "worktree",
+            "remove",
+            "--force",
+            "--force",
+            "--",
+            path,
+            cwd=repository.common_dir,
+            write=True,
+            ok=_ANY,
+        )
+        return await git.disk(os.path.lexists, path)
+    await git.disk(_remove_leftovers, repository, path)
+    return False
+
+
+async def _is_bare_start(git: Git, place: Place, path: str) -> bool:
+    """Did a git that is dead get no further than the link?"""
+    if not place.initializing or await git.disk(_adder_lives, path):
+        return False
+    return await git.disk(os.listdir, path) == [".git"]
+
+
+def _has_foreign(path: str, known: set[bytes]) -> bool:
+    top = os.fsencode(path)
+    return any(name not in known for name in _files(top, b"") if name != b".git")
+
+
+def _files(folder: bytes, prefix: bytes) -> Iterator[bytes]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path, prefix + entry.name + b"/")
+            else:
+                yield prefix + entry.name
+
+
+def _remove_leftovers(repository: Repository, path: str) -> None:
+    """An admin folder of a git that died before it linked the worktree, and an empty folder."""
+    folder = os.path.join(repository.common_dir, "worktrees")
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        admin = os.path.join(folder, name)
+        link = read_line(os.path.join(admin, "gitdir"))
+        if link == os.path.join(path, ".git") and read_line(os.path.join(admin, "locked")) == INITIALIZING:
+            shutil.rmtree(admin, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.rmdir(path)

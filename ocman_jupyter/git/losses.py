@@ -1,0 +1,279 @@
+"""What would be lost with a worktree: every check that fails is itself a reason."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+
+from ocman_jupyter.errors import OcmanError
+from ocman_jupyter.git.adding import together
+from ocman_jupyter.git.checkouts import link_of
+from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.history import History
+from ocman_jupyter.git.made import Made
+from ocman_jupyter.git.paths import shown
+from ocman_jupyter.git.records import Item, Reason, Worktree
+from ocman_jupyter.git.refs import HEADS, BaseChoice, commits, read_refs
+from ocman_jupyter.git.repository import Repository
+from ocman_jupyter.git.status import read_status
+
+_ITEMS_AT_MOST = 200
+_COMMITS_AT_MOST = 1000
+
+
+@dataclass
+class Loss:
+    """One reason with all of its items; paths as the file system has them, relative to the worktree."""
+
+    code: str
+    message: str
+    items: list[Item] = field(default_factory=list)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(item.bytes or 0 for item in self.items)
+
+    def reason(self) -> Reason:
+        """For a person: the first items; the total is of all."""
+        items = [Item(shown(item.path), item.bytes) for item in self.items[:_ITEMS_AT_MOST]]
+        more = len(self.items) - len(items)
+        message = f"{self.message[:-1]}; the first {len(items)} are listed." if more else self.message
+        return Reason(self.code, message, items, self.total_bytes)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+async def losses(
+    git: Git, repository: Repository, worktree: Worktree, row: Made | None, delete_branch: bool
+) -> list[Loss]:
+    """All that removing ``worktree`` would lose.  Never raises for a check that fails: that is "unverified".
+
+    ``delete_branch``: its branch goes as well.
+    """
+    checks: list[tuple[str, Awaitable[list[Loss]]]] = []
+    if worktree.state == "ok":
+        checks += [
+            ("uncommitted and untracked files", _changed(git, worktree.path)),
+            ("ignored files", _ignored(git, worktree.path)),
+            ("hidden changes and submodules", _hidden(git, worktree.path)),
+        ]
+    elif worktree.state != "missing":
+        checks.append(("the files", _unlinked(git, worktree)))
+    if worktree.head is not None:
+        if worktree.branch is None:
+            checks.append(("commits", _detached_commits(git, repository, worktree)))
+        elif delete_branch:
+            checks.append(("commits of the branch", _branch_commits(git, repository, worktree, row)))
+    results = await together(*(_closed(what, check) for what, check in checks))
+    found = [loss for result in results for loss in result]
+    if worktree.operation:
+        found.append(Loss("operation", f"A {worktree.operation} is under way."))
+    if worktree.locked:
+        why = f": {worktree.lock_reason}" if worktree.lock_reason else ""
+        found.append(Loss("locked", f"The worktree is locked{why}."))
+    return _joined(found)
+
+
+async def _closed(what: str, check: Awaitable[list[Loss]]) -> list[Loss]:
+    try:
+        return await check
+    except OcmanError as error:
+        return [Loss("unverified", f"Could not check {what}: {error.message}")]
+    except (OSError, ValueError) as error:
+        return [Loss("unverified", f"Could not check {what}: {error}")]
+
+
+def _joined(found: list[Loss]) -> list[Loss]:
+    """One loss per code."""
+    by_code: dict[str, Loss] = {}
+    for loss in found:
+        known = by_code.setdefault(loss.code, loss)
+        if known is not loss:
+            known.message += " " + loss.message
+            known.items += loss.items
+    return list(by_code.values())
+
+
+async def _changed(git: Git, path: str) -> list[Loss]:
+    entries = await read_status(git, path, untracked="all", submodules=True)
+    found = []
+    changed = [entry.path for entry in entries if entry.kind in "12u"]
+    if changed:
+        items = await git.disk(_sized, path, changed)
+        verb = "differs" if len(changed) == 1 else "differ"
+        found.append(
+            Loss(
+                "uncommitted",
+                f"{_counted(len(changed), 'file', 'files')} {verb} from the last commit.",
+                items,
+            )
+        )
+    untracked = [entry.path for entry in entries if entry.kind == "?"]
+    if untracked:
+        items = await git.disk(_sized, path, untracked)
+        found.append(
+            Loss("untracked", f"{_counted(len(untracked), 'file', 'files')} git does not track.", items)
+        )
+    return found
+
+
+async def _ignored(git: Git, path: str) -> list[Loss]:
+    done = await git.run(
+        "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--directory", cwd=path
+    )
+    names = [name for name in done.text.split("\0") if name]
+    items = [item for item in await git.disk(_sized, path, names) if item.bytes is not None]
+    if not items:
+        return []
+    count = _counted(len(items), "ignored file or folder", "ignored files or folders")
+    message = f"{count} that git would delete silently."
+    return [Loss("ignored", message, items)]
+
+
+async def _hidden(git: Git, path: str) -> list[Loss]:
+    """What `git status` does not show: files flagged to be left alone, and what is in submodules."""
+    done = await git.run("ls-files", "-v", "--stage", "-z", cwd=path)
+    flagged: dict[str, str] = {}
+    modules: list[str] = []
+    for line in done.text.split("\0"):
+        facts, _, name = line.partition("\t")
+        parts = facts.split(" ")
+        if len(parts) != 4:
+            continue
+        tag, mode, sha, _stage = parts
+        if mode == "160000":
+            modules.append(name)
+        elif tag == "S" or tag.islower():
+            flagged[name] = sha
+    found = []
+    changed = await _differing(git, path, flagged)
+    if changed:
+        items = await git.disk(_sized, path, changed)
+        message = f"{_counted(len(changed), 'file', 'files')} marked to be left alone by git and changed."
+        found.append(Loss("uncommitted", message, items))
+    full = [item for item in await git.disk(_sized, path, modules) if item.bytes is not None]
+    if full or await git.disk(_has_modules, path):
+        found.append(
+            Loss("unverified", "Submodules are checked out here; what is in them was not checked.", full)
+        )
+    return found
+
+
+def _has_modules(path: str) -> bool:
+    """Are there repositories of submodules in its admin folder, which goes with it?"""
+    admin = link_of(path)
+    return admin is not None and os.path.isdir(os.path.join(admin, "modules"))
+
+
+async def _differing(git: Git, path: str, flagged: dict[str, str]) -> list[str]:
+    there = await git.disk(_existing, path, list(flagged))
+    plain = [name for name in there if "\n" not in name]
+    differing = [name for name in there if "\n" in name]
+    if plain:
+        question = b"".join(os.fsencode(name) + b"\n" for name in plain)
+        done = await git.run("hash-object", "--stdin-paths", cwd=path, input=question)
+        hashes = done.text.split()
+        differing += [name for name, sha in zip(plain, hashes, strict=True) if flagged[name] != sha]
+    return differing
+
+
+def _existing(top: str, names: list[str]) -> list[str]:
+    return [name for name in names if os.path.lexists(os.path.join(top, name))]
+
+
+async def _unlinked(git: Git, worktree: Worktree) -> list[Loss]:
+    names = await git.disk(_children, worktree.path)
+    items = [item for item in await git.disk(_sized, worktree.path, names) if item.bytes is not None]
+    if worktree.state == "moved":
+        why = "Its link to the repository is broken, nothing was compared; `git worktree repair` mends it."
+    else:
+        why = "It is a folder that is not linked to the repository, nothing was compared."
+    if not items and worktree.state == "not_a_worktree":
+        return []
+    return [Loss("unverified", why, items)]
+
+
+def _children(path: str) -> list[str]:
+    return sorted(os.listdir(path))
+
+
+async def _detached_commits(git: Git, repository: Repository, worktree: Worktree) -> list[Loss]:
+    assert worktree.head is not None
+    found = await _only_in(git, repository, worktree.head, [])
+    if not found:
+        return []
+    message = f"{_counted(len(found), 'commit', 'commits')} that no branch, tag or remote holds."
+    return [Loss("unreachable_commits", message, found)]
+
+
+async def _branch_commits(
+    git: Git, repository: Repository, worktree: Worktree, row: Made | None
+) -> list[Loss]:
+    branch, head = worktree.branch, worktree.head
+    assert branch is not None and head is not None
+    found = await _only_in(git, repository, head, [f"--exclude={branch}"])
+    if not found or await _is_squashed(git, repository, head, row):
+        return []
+    message = f"{_counted(len(found), 'commit', 'commits')} of {branch} that nothing else holds."
+    return [Loss("unreachable_commits", message, found)]
+
+
+async def _only_in(git: Git, repository: Repository, head: str, but: list[str]) -> list[Item]:
+    done = await git.run(
+        "log",
+        "-z",
+        "--format=%h %s",
+        f"--max-count={_COMMITS_AT_MOST}",
+        "--no-show-signature",
+        head,
+        "--not",
+        *but,
+        "--branches",
+        "--tags",
+        "--remotes",
+        "--",
+        cwd=repository.common_dir,
+    )
+    return [Item(line, None) for line in done.text.split("\0") if line]
+
+
+async def _is_squashed(git: Git, repository: Repository, head: str, row: Made | None) -> bool:
+    """Is all that ``head`` changed in its base, or in the default base?"""
+    choice = BaseChoice(None)
+    named = [HEADS + row.base_ref, "refs/remotes/" + row.base_ref] if row and row.base_ref else []
+    found = await commits(git, [*named, *choice.candidates], repository.root)
+    refs = await read_refs(git, repository)
+    base = choice.choose(found, refs.remote_default, None)
+    bases = {found[name].sha for name in named if name in found} | ({base.sha} if base else set())
+    bases.discard(head)
+    standings = await History(git).compare({(head, sha) for sha in bases}, repository.common_dir)
+    return any(standing.squashed for standing in standings.values())
+
+
+def _sized(top: str, names: list[str]) -> list[Item]:
+    """Each with its size on disk, links not followed; ``None`` for what is not there or holds no file."""
+    return [Item(name, size_of(os.path.join(top, name.rstrip("/")))) for name in names]
+
+
+def size_of(path: str) -> int | None:
+    """Bytes of a file, or of all files in a folder; ``None`` when there is no file.  Raises ``OSError``."""
+    try:
+        info = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISDIR(info.st_mode):
+        return info.st_size
+    total: int | None = None
+    folders = [path]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    total = (total or 0) + entry.stat(follow_symlinks=False).st_size
+    return total

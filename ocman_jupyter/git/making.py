@@ -1,0 +1,274 @@
+"""Makes one planned worktree, reads back what is there, and undoes only what this attempt made."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import re
+import stat
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ocman_jupyter.errors import ForbiddenPath, OcmanError, PathConflict
+from ocman_jupyter.git import half_made, made
+from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
+from ocman_jupyter.git.made import Made
+from ocman_jupyter.git.paths import shown
+from ocman_jupyter.git.records import Added, Plan, Warned
+from ocman_jupyter.git.refs import HEADS
+from ocman_jupyter.git.repository import Repository
+from ocman_jupyter.store import Store
+
+T = TypeVar("T")
+Progress = Callable[[str, "float | None"], None]
+"""Called with a short sentence and, where it is known, the fraction that is done (0–1)."""
+_ANY = range(-255, 256)
+_PERCENT = re.compile(rb"Updating files:\s+(\d+)%")
+
+
+class Raced(Exception):
+    """The branch could not be made: perhaps one of the name appeared between the look and the deed."""
+
+
+def added_by(plan: Plan, reused: bool = False) -> Added:
+    """What a plan that was carried out has done."""
+    return Added(
+        path=plan.worktree_path,
+        branch=plan.branch,
+        base=plan.base,
+        reused=reused,
+        branch_existed=plan.branch_existed,
+        recreated=plan.recreate,
+        warnings=plan.warnings,
+    )
+
+
+def cannot_make(path: str, error: OSError) -> OcmanError:
+    """The typed error for a folder that cannot be made."""
+    details = {"path": shown(path), "reason": error.strerror}
+    if isinstance(error, (NotADirectoryError, FileExistsError)):
+        return PathConflict(f"{shown(path)} is in the way: a parent is not a folder.", details=details)
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return ForbiddenPath(
+            f"The folder of the worktrees cannot be written: {shown(path)}: {error.strerror}.",
+            hint="Make the folder writable, or make .worktrees there a link to a folder that is.",
+            details=details,
+        )
+    return PathConflict(
+        f"The worktree cannot be made at {shown(path)}: {error.strerror}.",
+        hint="Free some space and try again."
+        if error.errno == errno.ENOSPC
+        else "See the reason, then try again.",
+        details=details,
+    )
+
+
+@dataclass
+class Making:
+    """One attempt: what it made is what it undoes."""
+
+    git: Git
+    store: Store
+    repository: Repository
+    plan: Plan
+    made_folders: list[str] = field(default_factory=list)
+    empty_folder_mode: int | None = None
+    """A folder that was there before, and stays."""
+    made_branch: bool = False
+    saved: bool = False
+    before: Made | None = None
+    """The row of the worktree that is made again."""
+    warnings: list[Warned] = field(default_factory=list)
+
+    async def run(self, progress: Progress | None) -> Added:
+        try:
+            return await self._make(progress)
+        except BaseException as error:
+            try:
+                left = await _whole(self._undo())
+            except asyncio.CancelledError:  # the caller gave up twice
+                left = []
+            except (OcmanError, OSError):
+                left = [shown(self.plan.worktree_path)]
+            if left and isinstance(error, OcmanError):
+                error.details["left"] = left
+            raise
+
+    @property
+    def _start(self) -> str:
+        assert self.plan.base is not None
+        return self.plan.base.sha
+
+    async def _make(self, progress: Progress | None) -> Added:
+        plan, path = self.plan, self.plan.worktree_path
+        await _whole(self.git.disk(self._folders))
+        row = Made(
+            path=path,
+            identity=self.repository.common_dir,
+            branch=plan.branch,
+            branch_made=not plan.branch_existed,
+            base_ref=plan.base.ref if plan.base else None,
+            base_sha=plan.base.sha if plan.base else None,
+            state="making",
+        )
+        before = await made.at(self.store, path) if plan.recreate else None
+        if before is not None and before.branch == plan.branch and plan.branch_existed:
+            row = replace(row, branch_made=before.branch_made)
+            self.before = before
+        self.saved = True
+        await _whole(made.save(self.store, row))
+        if not plan.branch_existed:
+            await _whole(self._branch())
+        if progress:
+            progress("Making the worktree", None)
+        done = await self.git.run(
+            "worktree",
+            "add",
+            *(["--force"] if plan.recreate else []),
+            "--",
+            path,
+            plan.branch,
+            cwd=self.repository.toplevel,
+            write=True,
+            ok=_ANY,
+            config={"checkout.workers": str(self.git.checkout_workers)},
+            progress=_percent(progress) if progress else None,
+        )
+        await self._read_back(done)
+        await made.save(self.store, replace(row, state="made"))
+        return replace(added_by(plan), warnings=[*plan.warnings, *self.warnings])
+
+    def _folders(self) -> None:
+        path = self.plan.worktree_path
+        missing = []
+        parent = os.path.dirname(path)
+        while not os.path.isdir(parent):
+            missing.append(parent)
+            parent = os.path.dirname(parent)
+        try:
+            for folder in reversed(missing):
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(folder)
+                    self.made_folders.append(folder)
+            info = os.lstat(path) if os.path.lexists(path) else None
+        except OSError as error:
+            raise cannot_make(path, error) from error
+        if info is not None:
+            self.empty_folder_mode = stat.S_IMODE(info.st_mode)
+
+    async def _branch(self) -> None:
+        """Made by its own command that fails when it exists: so it is known whose it is."""
+        if self.plan.resumes:
+            self.made_branch = True
+            return
+        ref = HEADS + self.plan.branch
+        done = await self.git.run(
+            "update-ref",
+            "--create-reflog",
+            "-m",
+            f"branch: Created from {self.plan.base.ref if self.plan.base else ''}",
+            ref,
+            self._start,
+            "0" * len(self._start),
+            cwd=self.repository.common_dir,
+            write=True,
+            ok=_ANY,
+        )
+        if done.code == 0:
+            self.made_branch = True
+            return
+        error = explain(("update-ref", ref), done, self.repository.common_dir)
+        if isinstance(error, GitFailed):
+            raise Raced(error.message)
+        raise error
+
+    async def _read_back(self, done: Completed) -> None:
+        """Exit codes are not outcomes: look at what is there."""
+        path = self.plan.worktree_path
+        place = await self.git.disk(half_made.look, self.repository, path, self.plan.branch)
+        if place.finished and done.code == 0:
+            return
+        if place.finished:
+            gone = await self.git.run("ls-files", "--deleted", "-z", cwd=path, ok=_ANY)
+            if gone.code == 0 and not gone.out:
+                said = done.complaint[-2000:]
+                self.warnings.append(
+                    Warned("hook_failed", f"The post-checkout hook failed (exit code {done.code}): {said}")
+                )
+                return
+        error = explain(("worktree", "add"), done, self.repository.toplevel)
+        if not isinstance(error, GitFailed):
+            raise error
+        full = b"No space left on device" in done.err
+        raise PathConflict(
+            f"git could not make the worktree at {shown(path)}: "
+            + ("there is no space left on the disk." if full else error.message.partition(": ")[2]),
+            hint="Free some space and try again." if full else "See git's output in the details.",
+            details={"path": shown(path), "exit_code": done.code, "output": done.complaint[-4000:]},
+        )
+
+    async def _undo(self) -> list[str]:
+        """Take back what this call made; returns what had to stay."""
+        path = self.plan.worktree_path
+        if not self.saved:
+            await self.git.disk(self._remove_folders)
+            return []
+        kept = await half_made.take_back(self.git, self.repository, path, self.plan.branch)
+        if kept:
+            return [shown(path)]
+        if self.empty_folder_mode is not None:
+            await self.git.disk(self._restore_folder)
+        if self.made_branch:
+            await self.git.run(
+                "update-ref",
+                "-d",
+                HEADS + self.plan.branch,
+                self._start,
+                cwd=self.repository.common_dir,
+                write=True,
+                ok=_ANY,
+            )
+        await self.git.disk(self._remove_folders)
+        if self.before is not None:
+            await made.save(self.store, self.before)
+        else:
+            await made.forget(self.store, path)
+        return []
+
+    def _restore_folder(self) -> None:
+        path = self.plan.worktree_path
+        if not os.path.lexists(path) and self.empty_folder_mode is not None:
+            os.mkdir(path)
+            os.chmod(path, self.empty_folder_mode)
+
+    def _remove_folders(self) -> None:
+        for folder in reversed(self.made_folders):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+
+async def _whole(step: Awaitable[T]) -> T:
+    """A short step that is carried to its end when the caller gives up, so that it is known what it made."""
+    task = asyncio.ensure_future(step)
+    given_up: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            given_up = error
+    result = task.result()
+    if given_up is not None:
+        raise given_up
+    return result
+
+
+def _percent(progress: Progress) -> Callable[[bytes], None]:
+    def said(text: bytes) -> None:
+        found = _PERCENT.findall(text)
+        if found:
+            progress("Checking out files", int(found[-1]) / 100)
+
+    return said

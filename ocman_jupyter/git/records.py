@@ -1,0 +1,112 @@
+"""The records that the git domain speaks in; JSON names are the REST contract's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel
+
+State = Literal["ok", "missing", "moved", "not_a_worktree"]
+Merged = Literal["yes", "squashed", "no", "unknown"]
+
+
+class Base(BaseModel):
+    """The commit that a branch starts from."""
+
+    ref: str
+    sha: str
+    age_seconds: float | None = None
+    """Age of the commit."""
+
+
+class Changes(BaseModel):
+    """How many files differ from the last commit."""
+
+    modified: int
+    untracked: int
+    conflicted: int
+
+
+class Worktree(BaseModel):
+    """A linked worktree, the main checkout, or a plain folder among our worktrees."""
+
+    path: str
+    name: str
+    branch: str | None
+    head: str | None
+    is_main: bool
+    state: State
+    prunable: bool
+    detached: bool
+    locked: bool
+    lock_reason: str | None
+    made_by_ocman: bool
+    base: Base | None
+    changes: Changes | None
+    ahead: int | None
+    behind: int | None
+    merged: Merged
+    operation: str | None
+    last_activity: str | None
+
+
+class Warned(NamedTuple):
+    """Something that a person should know although the work went on."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``add`` would do."""
+
+    worktree_path: str
+    branch: str
+    base: Base | None
+    """Where a new branch starts, or where a reused worktree's started; ``None`` for an existing branch."""
+    reused: bool
+    branch_existed: bool
+    recreate: bool = False
+    """A missing worktree of the branch is made again."""
+    resumes: bool = False
+    """The branch is there already: an earlier call of ours made it and was cut short."""
+    warnings: list[Warned] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What ``add`` did."""
+
+    path: str
+    branch: str
+    base: Base | None
+    reused: bool
+    branch_existed: bool
+    recreated: bool = False
+    warnings: list[Warned] = field(default_factory=list)
+
+
+class Item(NamedTuple):
+    """Something that removing a worktree would lose."""
+
+    path: str
+    bytes: int | None
+
+
+class Reason(NamedTuple):
+    """One reason why removing a worktree would lose something."""
+
+    code: str
+    message: str
+    items: list[Item]
+    total_bytes: int
+
+
+class Rescued(NamedTuple):
+    """A file that was copied out before its worktree was removed."""
+
+    path: str
+    to: str
+    bytes: int

@@ -1,0 +1,154 @@
+"""Branches, and the base that a new one starts from: names resolved in full, and verified to be commits."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ocman_jupyter.errors import NoBase
+from ocman_jupyter.git.command import Git, GitFailed
+from ocman_jupyter.git.records import Base
+from ocman_jupyter.git.repository import Repository
+
+HEADS = "refs/heads/"
+_REMOTE = "refs/remotes/origin/"
+_COMMITTED = re.compile(rb"^committer .*> (\d+) [+-]\d+$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit that is there."""
+
+    sha: str
+    committed: float | None
+    """Unix time."""
+
+
+@dataclass(frozen=True)
+class Refs:
+    """What was read in one go of the branches near a name, and of ``origin``."""
+
+    branches: dict[str, str]
+    """Branch → sha, of all that could be in the way of the name that was asked for."""
+    remote_default: str | None
+    """Full name of the ref that ``origin/HEAD`` points to."""
+    remote_branch: str | None
+    """Full name of ``origin``'s branch of the same name."""
+
+
+async def read_refs(git: Git, repository: Repository, branch: str | None = None) -> Refs:
+    """One process.  Without ``branch`` only ``origin/HEAD`` is looked at."""
+    patterns = [_REMOTE + "HEAD"]
+    if branch is not None:
+        patterns += [HEADS + branch.split("/")[0], _REMOTE + branch]
+    done = await git.run(
+        "for-each-ref",
+        "--ignore-case",
+        "--format=%(refname)%00%(symref)%00%(objectname)",
+        *patterns,
+        cwd=repository.common_dir,
+    )
+    branches: dict[str, str] = {}
+    remote_default = remote_branch = None
+    for line in filter(None, done.text.split("\n")):
+        name, symref, sha = line.split("\0")
+        if name == _REMOTE + "HEAD":
+            remote_default = symref or name
+        elif name.startswith(HEADS):
+            branches[name[len(HEADS) :]] = sha
+        elif branch is not None and name == _REMOTE + branch:
+            remote_branch = name
+    return Refs(branches, remote_default, remote_branch)
+
+
+async def commits(git: Git, names: Iterable[str], cwd: str) -> dict[str, Commit]:
+    """Those of ``names`` (revisions as git reads them) that name a commit; one process.
+
+    The same answer as ``rev-parse --verify --end-of-options <name>^{commit}`` of each: the names are
+    read from standard input, where nothing is an option.
+    """
+    asked = [name for name in names if name and "\n" not in name and "\0" not in name]
+    lines = "".join(f"{name}^{{commit}}\n" for name in asked)
+    try:
+        question = lines.encode("utf-8")
+    except UnicodeEncodeError:
+        return {}
+    done = await git.run("cat-file", "--batch", cwd=cwd, input=question)
+    found: dict[str, Commit] = {}
+    rest = done.out
+    for name in asked:
+        first, _, rest = rest.partition(b"\n")
+        facts = first.split(b" ")
+        if len(facts) != 3 or facts[1] != b"commit" or not facts[2].isdigit():
+            continue  # "<name> missing" or "<name> ambiguous"
+        size = int(facts[2])
+        when = _COMMITTED.search(rest[:size].partition(b"\n\n")[0])
+        found[name] = Commit(facts[0].decode(), float(when[1]) if when else None)
+        rest = rest[size + 1 :]
+    if rest:
+        raise GitFailed(("cat-file", "--batch"), done)
+    return found
+
+
+def _short(ref: str) -> str:
+    return ref.removeprefix(HEADS).removeprefix("refs/remotes/")
+
+
+class BaseChoice:
+    """Where a new branch starts: the explicit base, ``origin/HEAD``, main or master, the current branch."""
+
+    _DEFAULTS = tuple(prefix + name for prefix in (HEADS, _REMOTE) for name in ("main", "master"))
+
+    def __init__(self, explicit: str | None) -> None:
+        self.explicit = explicit
+
+    @property
+    def candidates(self) -> list[str]:
+        """All revisions that :meth:`choose` may want to know of, in the order of preference."""
+        if self.explicit is None:
+            return [_REMOTE + "HEAD", *self._DEFAULTS, "HEAD"]
+        # Full names first: a tag of the same name would win otherwise.
+        name = self.explicit
+        if not name.isprintable():
+            return []
+        return [HEADS + name, "refs/remotes/" + name, "refs/tags/" + name, name, _REMOTE + name]
+
+    def choose(
+        self, found: dict[str, Commit], remote_default: str | None, current: str | None
+    ) -> Base | None:
+        """The base, or ``None`` when nothing names a commit.
+
+        Parameters
+        ----------
+        found:
+            Which :attr:`candidates` are commits.
+        current:
+            The branch checked out where it was asked from.
+
+        Raises
+        ------
+        NoBase
+            The explicit base does not name a commit.
+        """
+        for candidate in self.candidates:
+            commit = found.get(candidate)
+            if commit is None:
+                continue
+            if self.explicit is not None:
+                ref = f"origin/{self.explicit}" if candidate == _REMOTE + self.explicit else self.explicit
+                if ref in ("HEAD", "@"):  # would mean something else wherever it is read again
+                    ref = current or "HEAD"
+            elif candidate == _REMOTE + "HEAD":
+                ref = _short(remote_default or candidate)
+            else:
+                ref = current or "HEAD" if candidate == "HEAD" else _short(candidate)
+            age = None if commit.committed is None else max(0.0, round(time.time() - commit.committed, 1))
+            return Base(ref=ref, sha=commit.sha, age_seconds=age)
+        if self.explicit is not None:
+            raise NoBase(
+                f"The base {self.explicit!r} does not name a commit.",
+                details={"base": ascii(self.explicit)[1:-1]},
+            )
+        return None

@@ -1,0 +1,366 @@
+"""OpenCode sessions of this machine: opened where they belong, told with their status, given work."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...errors import (
+    DirectoryMissing,
+    InvalidRequest,
+    NoSuchDirectory,
+    NoSuchSession,
+    NotARepository,
+    OpenCodeError,
+    SessionBusy,
+    SessionDirectoryMismatch,
+)
+from ...git.paths import is_within
+from ...git.repository import Repository
+from ...opencode.client import ConnectionRefused
+from ...opencode.permissions import session_rules
+from ...opencode.records import SessionRecord
+from ..host import Progress, PromptRequest, Session, SessionList, SessionRequest
+from .feeds import Feed, Feeds
+from .joining import joined, noted
+from .parts import Parts
+from .paths import deepest, real
+
+T = TypeVar("T")
+
+ABORT_SECONDS = 10.0
+MESSAGE_PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A session that was opened just now."""
+
+    session: Session
+    inherited: int
+    """Session rules taken over from another session."""
+    seeded: bool
+    """Whether its OpenCode was launched with the worktree permissions."""
+
+
+class Sessions:
+    """The sessions service of this machine."""
+
+    def __init__(self, parts: Parts, feeds: Feeds) -> None:
+        self._parts = parts
+        self._feeds = feeds
+
+    # --- reading -----------------------------------------------------------------------------
+
+    async def list(self, directory: str) -> SessionList:
+        return await self.of_repository(await self._parts.repository(directory))
+
+    async def of_repository(self, repository: Repository, worktrees: Iterable[str] = ()) -> SessionList:
+        """A repository's sessions, newest first.  Launches nothing: without an OpenCode, those that ocman made.
+
+        ``worktrees``: real paths of its worktrees, also of missing ones, where they are known.
+        """
+        feed = await self._feeds.running(repository)
+        if feed is None:
+            notes = await self._parts.notes.of_repository(repository.common_dir)
+            return SessionList(sessions=[noted(note, repository.root) for note in notes], hidden=0)
+        await feed.refresh_if_stale()
+        ours = {note.id for note in await self._parts.notes.of_repository(repository.common_dir)}
+        roots = {repository.root, repository.worktrees_root, *worktrees}
+        sessions, hidden = [], 0
+        belongs: dict[str, bool] = {}
+        for record in feed.records():
+            if record.parent_id is not None:
+                hidden += 1
+                continue
+            if record.directory not in belongs:
+                belongs[record.directory] = await self._belongs(record.directory, repository, roots)
+            if belongs[record.directory] or record.id in ours:
+                sessions.append(joined(record, feed, repository.root))
+            else:
+                hidden += 1
+        sessions.sort(key=lambda s: s.updated, reverse=True)
+        return SessionList.model_construct(sessions=sessions, hidden=hidden)
+
+    async def _belongs(self, directory: str, repository: Repository, roots: set[str]) -> bool:
+        """Whether a session's directory is in this repository and not in a clone of it."""
+        place = real(directory)
+        if os.path.isdir(place):
+            return await self._parts.target(repository).belongs(place)
+        return deepest(place, roots) is not None
+
+    async def get(self, session_id: str) -> Session:
+        repo_root, feed, record = await self._find(session_id)
+        if feed is None or record is None:
+            note = await self._parts.notes.get(session_id)
+            if note is None:
+                raise NoSuchSession(details={"id": session_id})
+            return noted(note, repo_root)
+        return joined(record, feed, repo_root)
+
+    async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
+        feed = await self._reach(session_id)
+        page = await feed.client.messages(session_id, limit=limit, before=before)
+        return {"messages": page.messages, "next": page.next}
+
+    async def todos(self, session_id: str) -> list[dict[str, Any]]:
+        feed = await self._reach(session_id)
+        return [
+            {key: todo.get(key) for key in ("content", "status", "priority")}
+            for todo in await feed.client.todos(session_id)
+        ]
+
+    async def first_prompt(self, session_id: str) -> str | None:
+        """The text that a session began with."""
+        feed = await self._reach(session_id)
+        before, oldest = None, []
+        while True:
+            page = await feed.client.messages(session_id, limit=MESSAGE_PAGE, before=before)
+            oldest = page.messages or oldest
+            before = page.next
+            if before is None:
+                break
+        for message in oldest:
+            if message.get("info", {}).get("role") == "user":
+                texts = [p["text"] for p in message.get("parts", []) if p.get("type") == "text"]
+                return "\n".join(texts)
+        return None
+
+    # --- where a session lives ---------------------------------------------------------------
+
+    async def _find(self, session_id: str) -> tuple[str | None, Feed | None, SessionRecord | None]:
+        """Repository root, feed and record of a session; launches nothing."""
+        feed = self._feeds.of_session(session_id)
+        if feed is None:
+            note = await self._parts.notes.get(session_id)
+            if note is not None:
+                feed = await self._feeds.running_identity(note.identity)
+            else:
+                feed = await self._owner(session_id)
+        if feed is None:
+            note = await self._parts.notes.get(session_id)
+            root = None if note is None else os.path.dirname(note.identity)
+            return root, None, None
+        record = feed.record(session_id) or await feed.client.session(session_id)
+        return feed.instance.root, feed, record
+
+    async def _owner(self, session_id: str) -> Feed | None:
+        """The feed of a session that nobody announced: every OpenCode of the user sees all sessions."""
+        await self._feeds.adopt()
+        owner = self._feeds.of_session(session_id)
+        if owner is not None:
+            return owner
+        for feed in self._feeds.all():
+            try:
+                record = await feed.client.session(session_id)
+            except (NoSuchSession, OpenCodeError, ConnectionRefused):
+                continue
+            for candidate in self._feeds.all():
+                if await candidate.belongs(record.directory):
+                    return candidate
+        return None
+
+    async def _reach(self, session_id: str, progress: Progress | None = None) -> Feed:
+        """A running OpenCode that serves this session, launched when there is none."""
+        _, feed, record = await self._find(session_id)
+        if feed is not None:
+            return await self._feeds.ensure_again(feed, progress)
+        note = await self._parts.notes.get(session_id)
+        if note is None:
+            raise NoSuchSession(details={"id": session_id})
+        start = note.directory if os.path.isdir(note.directory) else os.path.dirname(note.identity)
+        return await self._feeds.ensure(await self._parts.repository(start), progress)
+
+    async def _working(self, session_id: str) -> Feed:
+        """Like `_reach`, for what makes the agent work: its directory must still be its own.
+
+        OpenCode would make a directory that is gone again, outside of git.
+        """
+        feed = await self._reach(session_id)
+        record = feed.record(session_id) or await feed.client.session(session_id)
+        await self._check_directory(record.directory)
+        await feed.use(record.directory)
+        return feed
+
+    async def _check_directory(self, directory: str) -> None:
+        if not os.path.isdir(directory):
+            raise DirectoryMissing(details={"directory": directory})
+        try:
+            repository = await self._parts.repository(directory)
+        except NotARepository as error:
+            raise DirectoryMissing(error.message, hint=error.hint, details={"directory": directory}) from None
+        await self._parts.worktrees.verify(repository.toplevel)
+
+    async def _healed(self, session_id: str, work: Callable[[Feed], Awaitable[T]]) -> T:
+        """``work(feed)``, once more when the OpenCode had died: refused means that nothing was sent."""
+        feed = await self._working(session_id)
+        try:
+            return await work(feed)
+        except ConnectionRefused:
+            return await work(await self._working(session_id))
+
+    # --- opening -----------------------------------------------------------------------------
+
+    async def create(self, request: SessionRequest, progress: Progress | None = None) -> Session:
+        async def work() -> Session:
+            if request.directory is None:
+                raise InvalidRequest("directory is required.", details={"field": "directory"})
+            directory = real(request.directory)
+            if not os.path.isdir(directory):
+                raise NoSuchDirectory(
+                    f"There is no directory {request.directory}.", details={"directory": request.directory}
+                )
+            repository = await self._parts.repository(directory)
+            await self._parts.repositories.require_commits(repository)
+            await self._parts.worktrees.verify(repository.toplevel)
+            return (await self.open(repository, directory, request, progress)).session
+
+        return await self._parts.requests.once(
+            request.request_id, "sessions", request.model_dump(mode="json"), Session, work
+        )
+
+    async def open(
+        self, repository: Repository, directory: str, request: SessionRequest, progress: Progress | None
+    ) -> Opened:
+        """Open a session in ``directory`` (real, checked by the caller) and send its prompt.
+
+        Raises `SessionDirectoryMismatch` when OpenCode put it elsewhere; it is then deleted again.
+        """
+        inherited = await self._inheritable(request.inherit_from)
+        feed = await self._feeds.ensure(repository, progress)
+        rules = [*session_rules(repository.worktrees_root), *inherited]
+        try:
+            record = await feed.client.create_session(directory, request.title, rules)
+        except ConnectionRefused:
+            feed = await self._feeds.ensure(repository, progress)
+            record = await feed.client.create_session(directory, request.title, rules)
+        if real(record.directory) != real(directory) or record.project_id == "global":
+            await feed.client.delete_session(record.id)
+            raise SessionDirectoryMismatch(details={"asked": directory, "opened": record.directory})
+        await asyncio.gather(
+            feed.opened(record),
+            self._parts.notes.add(record.id, repository.common_dir, directory, request.prompt),
+        )
+        if request.prompt is not None:
+            try:
+                await feed.client.prompt(record.id, request.prompt, (), request.agent, request.model)
+            except ConnectionRefused:
+                feed = await self._feeds.ensure(repository, progress)
+                await feed.client.prompt(record.id, request.prompt, (), request.agent, request.model)
+            feed.sent(record.id)
+        return Opened(joined(record, feed, repository.root), len(inherited), feed.instance.seeded)
+
+    async def _inheritable(self, session_id: str | None) -> list[dict[str, Any]]:
+        """The session rules of another session, as far as they are its own."""
+        if session_id is None:
+            return []
+        feed = await self._reach(session_id)
+        record = await feed.client.session(session_id)
+        own = session_rules(feed.worktrees_root)
+        return [rule for rule in record.permission if rule not in own]
+
+    async def fork(self, session_id: str, message_id: str | None = None, request_id: str | None = None) -> Session:
+        async def work() -> Session:
+            feed = await self._working(session_id)
+            origin = await feed.client.session(session_id)
+            record = await feed.client.fork(session_id, message_id)
+            if real(record.directory) != real(origin.directory):
+                await feed.client.delete_session(record.id)
+                raise SessionDirectoryMismatch(
+                    details={"asked": origin.directory, "opened": record.directory}
+                )
+            if origin.permission:  # OpenCode drops them
+                record = await feed.client.set_permission(record.id, origin.permission)
+            await feed.opened(record)
+            await self._parts.notes.add(record.id, feed.instance.identity, record.directory, None)
+            return joined(record, feed, feed.instance.root)
+
+        body = {"session_id": session_id, "message_id": message_id}
+        return await self._parts.requests.once(request_id, "fork", body, Session, work)
+
+    # --- work --------------------------------------------------------------------------------
+
+    async def prompt(self, session_id: str, request: PromptRequest) -> bool:
+        async def send(feed: Feed) -> bool:
+            record = feed.record(session_id) or await feed.client.session(session_id)
+            files = [self._file(record.directory, name) for name in request.files]
+            queued = feed.status(session_id) in ("busy", "needs_you")
+            await feed.client.prompt(session_id, request.text, files, request.agent, request.model)
+            feed.sent(session_id)
+            return queued
+
+        return await self._healed(session_id, send)
+
+    @staticmethod
+    def _file(directory: str, name: str) -> str:
+        """Absolute path of a file that goes with a prompt; it must be in the session's directory."""
+        path = real(os.path.join(directory, name))
+        if not is_within(path, real(directory)) or not os.path.isfile(path):
+            raise InvalidRequest(
+                f"files: {name!r} is not a file in the session's directory.", details={"field": "files", "path": name}
+            )
+        return path
+
+    async def shell(self, session_id: str, command: str) -> None:
+        await self._start(session_id, lambda feed: feed.client.shell(session_id, command))
+
+    async def command(self, session_id: str, name: str, arguments: str = "") -> None:
+        await self._start(session_id, lambda feed: feed.client.command(session_id, name, arguments))
+
+    async def summarize(self, session_id: str) -> None:
+        feed = await self._working(session_id)
+        record = await feed.client.session(session_id)
+        model = record.model or await feed.default_model(record.directory)
+        await self._start(session_id, lambda feed: feed.client.summarize(session_id, model))
+
+    async def _start(self, session_id: str, call: Callable[[Feed], Awaitable[None]]) -> None:
+        """Begin a call that answers when its turn is over; return once it was taken or refused.
+
+        Taken is told by the session's status; a refusal is OpenCode's answer.
+        """
+        feed = await self._working(session_id)
+        if feed.status(session_id) in ("busy", "needs_you"):
+            raise SessionBusy(details={"id": session_id})
+        turn = self._feeds.spawn(call(feed))
+        busy = asyncio.ensure_future(feed.until(session_id, "busy"))
+        try:
+            await asyncio.wait({turn, busy}, return_when=asyncio.FIRST_COMPLETED, timeout=ABORT_SECONDS)
+        finally:
+            busy.cancel()
+        if turn.done():
+            turn.result()
+
+    async def abort(self, session_id: str) -> None:
+        feed = await self._reach(session_id)
+        await feed.client.abort(session_id)
+
+    async def abort_and_wait(self, session_id: str) -> None:
+        """Abort and wait until the session is idle.  Raises `SessionBusy` when it does not stop."""
+        feed = await self._reach(session_id)
+        idle = asyncio.ensure_future(feed.until(session_id, "idle"))
+        try:
+            await feed.client.abort(session_id)
+            await asyncio.wait_for(idle, ABORT_SECONDS)
+        except asyncio.TimeoutError:
+            raise SessionBusy(
+                "The session did not stop when it was aborted.", details={"id": session_id}
+            ) from None
+        finally:
+            idle.cancel()
+
+    async def rename(self, session_id: str, title: str) -> Session:
+        feed = await self._reach(session_id)
+        record = await feed.client.rename(session_id, title)
+        await feed.opened(record)
+        return joined(record, feed, feed.instance.root)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session.  A running one is aborted first: OpenCode would keep it busy for ever."""
+        feed = await self._reach(session_id)
+        if feed.status(session_id) in ("busy", "needs_you"):
+            await self.abort_and_wait(session_id)
+        await feed.client.delete_session(session_id)
+        await self._parts.notes.forget(session_id)

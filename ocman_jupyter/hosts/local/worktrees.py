@@ -1,0 +1,336 @@
+"""Worktrees of this machine, joined with the sessions that work in them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ...errors import MainWorktree, OcmanError, OpenCodeMissing, WouldLoseWork
+from ...git import removal
+from ...git.records import Added
+from ...git.records import Worktree as GitWorktree
+from ...git.repository import Repository
+from ..host import (
+    LOCAL,
+    Event,
+    LossItem,
+    LossReason,
+    Notice,
+    Progress,
+    Removal,
+    Removed,
+    RemoveRequest,
+    Rescued,
+    Session,
+    SessionRequest,
+    Worktree,
+    WorktreeList,
+    WorktreePlan,
+    WorktreeRequest,
+    WorktreeSession,
+)
+from .feeds import Feeds
+from .locks import directory_lock
+from .occupants import occupants
+from .parts import Parts
+from .paths import deepest
+from .records import prompt_digest
+from .sessions import Sessions
+from .warming import Warming
+
+log = logging.getLogger(__name__)
+
+
+class Worktrees:
+    """Plan, make, list and remove worktrees; open sessions in them."""
+
+    def __init__(self, parts: Parts, feeds: Feeds, sessions: Sessions, warming: Warming) -> None:
+        self._parts = parts
+        self._feeds = feeds
+        self._sessions = sessions
+        self._warming = warming
+        self._refreshing: set[str] = set()
+
+    # --- reading -----------------------------------------------------------------------------
+
+    async def list(self, directory: str, changes: bool = True) -> WorktreeList:
+        """The repository's worktrees with their sessions; with ``changes`` also what takes longer to find out."""
+        repository = await self._parts.repository(directory)
+        base, found = await self._parts.worktrees.list(repository, changes=changes)
+        sessions = await self._sessions.of_repository(repository, [w.path for w in found])
+        return self._join(repository, base, found, sessions.sessions)
+
+    def _join(
+        self, repository: Repository, base: object, found: list[GitWorktree], sessions: list[Session]
+    ) -> WorktreeList:
+        by_path: dict[str, list[Session]] = {w.path: [] for w in found}
+        elsewhere = []
+        for session in sessions:
+            # A folder of ours without its .git is listed too: its sessions stand beside it.
+            home = deepest(session.directory, by_path)
+            (elsewhere if home is None else by_path[home]).append(session)
+        return WorktreeList.model_construct(
+            repo_root=repository.root,
+            default_base=base,
+            worktrees=[Worktree.model_construct(**dict(w), sessions=by_path[w.path]) for w in found],
+            sessions_elsewhere=elsewhere,
+        )
+
+    async def plan(self, request: WorktreeRequest) -> WorktreePlan:
+        """What `create` would do; nothing is changed."""
+        repository = await self._parts.repository(request.directory)
+        plan = await self._parts.worktrees.plan(repository, request.branch, request.base, request.new_branch)
+        warnings = [Notice(code=w.code, message=w.message) for w in plan.warnings]
+        return WorktreePlan(
+            worktree_path=plan.worktree_path,
+            branch=plan.branch,
+            base=plan.base,
+            reused=plan.reused,
+            branch_existed=plan.branch_existed,
+            warnings=warnings,
+        )
+
+    # --- making ------------------------------------------------------------------------------
+
+    async def create(self, request: WorktreeRequest, progress: Progress | None = None) -> WorktreeSession:
+        """The worktree of a branch, made or reused, and a session in it.
+
+        A failure takes back what this call made, and nothing else.
+        """
+        return await self._parts.requests.once(
+            request.request_id,
+            "worktrees",
+            request.model_dump(mode="json"),
+            WorktreeSession,
+            lambda: self._create(request, progress),
+        )
+
+    async def _create(self, request: WorktreeRequest, progress: Progress | None) -> WorktreeSession:
+        repository = await self._parts.repository(request.directory)
+        wanted = request.session != "none"
+        if wanted and not self._feeds.warm(repository.common_dir):
+            # What is not valid must not launch anything, and a launch that fails must leave nothing behind.
+            await self._parts.worktrees.plan(repository, request.branch, request.base, request.new_branch)
+            await self._feeds.ensure(repository, progress)
+        added = await self._parts.worktrees.add(
+            repository, request.branch, request.base, request.new_branch, progress=progress
+        )
+        answer = WorktreeSession(
+            session_id=None,
+            worktree_path=added.path,
+            branch=added.branch,
+            repo_root=repository.root,
+            base=added.base,
+            reused=added.reused,
+            branch_existed=added.branch_existed,
+            warnings=[Notice(code=w.code, message=w.message) for w in added.warnings],
+        )
+        if added.recreated:
+            answer.warnings.append(
+                Notice(code="recreated", message="The worktree's directory was gone; it was made again.")
+            )
+        if not added.reused:
+            # OpenCode may remember the configuration of an earlier worktree at this path.
+            await self._forget_context(repository, added.path)
+        if wanted:
+            try:
+                await self._open_session(repository, request, added, answer, progress)
+            except BaseException:
+                if not added.reused and not added.recreated:
+                    await asyncio.shield(self._take_back(repository, added))
+                raise
+        self._publish_soon(repository, added.path)
+        return answer
+
+    async def _take_back(self, repository: Repository, added: Added) -> None:
+        """Remove the worktree that this call made; a hook's files in it keep it."""
+        try:
+            _, worktree = await self._parts.worktrees.find(added.path)
+            await removal.remove(
+                self._parts.git, self._parts.store, self._parts.settings, repository, worktree,
+                delete_branch=not added.branch_existed,
+            )
+        except OcmanError as error:
+            log.warning("%s was made and stays: %s", added.path, error)
+
+    async def _open_session(
+        self,
+        repository: Repository,
+        request: WorktreeRequest,
+        added: Added,
+        answer: WorktreeSession,
+        progress: Progress | None,
+    ) -> None:
+        async with directory_lock(self._parts.settings, added.path):
+            if request.session == "auto" and (added.reused or added.recreated):
+                session = await self._same_work(repository, added.path, request.prompt)
+                if session is not None:
+                    answer.session, answer.session_id, answer.session_reused = session, session.id, True
+                    return
+            if progress is not None:
+                progress("Opening the session", None)
+            opened = await self._sessions.open(
+                repository,
+                added.path,
+                SessionRequest(
+                    directory=added.path,
+                    title=request.title or added.branch,
+                    prompt=request.prompt,
+                    agent=request.agent,
+                    model=request.model,
+                    inherit_from=request.inherit_from,
+                ),
+                progress,
+            )
+        answer.session, answer.session_id = opened.session, opened.session.id
+        answer.inherited_permissions = opened.inherited
+        answer.prompt_sent = request.prompt is not None
+        if not opened.seeded:
+            answer.warnings.append(
+                Notice(
+                    code="instance_not_seeded",
+                    message="The running OpenCode was not launched by ocman; the session got the worktree "
+                    "permissions itself.",
+                )
+            )
+        if request.prompt is None:
+            self._warming.begin(repository, added.path)
+
+    async def _same_work(self, repository: Repository, path: str, prompt: str | None) -> Session | None:
+        """The newest session of this worktree; with a prompt, the newest that began with it."""
+        sessions = [
+            s for s in (await self._sessions.of_repository(repository)).sessions if s.directory == path
+        ]
+        sessions.sort(key=lambda s: s.updated, reverse=True)
+        if prompt is None:
+            return sessions[0] if sessions else None
+        notes = {n.id: n.prompt_sha256 for n in await self._parts.notes.in_directory(path)}
+        digest = prompt_digest(prompt)
+        for session in sessions:
+            if session.id in notes:
+                if notes[session.id] == digest:
+                    return session
+            elif await self._sessions.first_prompt(session.id) == prompt:
+                return session
+        return None
+
+    async def _forget_context(self, repository: Repository, path: str) -> None:
+        if path in await self._parts.contexts.of(repository.common_dir):
+            await self._feeds.dispose(repository.common_dir, path)
+
+    # --- removing ----------------------------------------------------------------------------
+
+    async def removal(self, path: str, delete_branch: bool = False) -> Removal:
+        """Every reason why removing the worktree at ``path`` could lose something."""
+        repository, worktree = await self._parts.worktrees.find(path)
+        reasons = await self._reasons(repository, worktree, delete_branch)
+        return Removal(reasons=reasons, safe=not reasons)
+
+    async def _reasons(
+        self, repository: Repository, worktree: GitWorktree, delete_branch: bool
+    ) -> list[LossReason]:
+        if worktree.is_main:
+            raise MainWorktree(details={"path": worktree.path})
+        from_git, inside, busy = await asyncio.gather(
+            removal.reasons(self._parts.git, self._parts.store, repository, worktree, delete_branch),
+            asyncio.to_thread(occupants, worktree.path),
+            self._busy(repository, worktree.path),
+        )
+        reasons = [
+            LossReason(
+                code=r.code, message=r.message, total_bytes=r.total_bytes,
+                items=[LossItem(path=i.path, bytes=i.bytes) for i in r.items],
+            )
+            for r in from_git
+        ]
+        if busy:
+            reasons.append(
+                LossReason(
+                    code="busy_session",
+                    message=f"{len(busy)} session{'s are' if len(busy) > 1 else ' is'} at work in it.",
+                    items=[LossItem(path=s.title) for s in busy],
+                )
+            )
+        reasons += inside
+        return reasons
+
+    async def _busy(self, repository: Repository, path: str) -> list[Session]:
+        try:
+            sessions = (await self._sessions.of_repository(repository)).sessions
+        except OpenCodeMissing:
+            return []
+        return [
+            s for s in sessions
+            if s.status in ("busy", "needs_you") and deepest(s.directory, {path}) is not None
+        ]
+
+    async def remove(self, request: RemoveRequest) -> Removed:
+        """Remove a worktree.  Raises `WouldLoseWork` with every reason that was not accepted by name."""
+        repository, worktree = await self._parts.worktrees.find(request.path)
+        rescued_codes = set(request.rescue) if request.rescue_to else set()
+        accepted = set(request.accept)
+        reasons = await self._reasons(repository, worktree, request.delete_branch)
+        left = [r for r in reasons if r.code not in accepted | rescued_codes]
+        if left:
+            raise WouldLoseWork(
+                f"Removing {worktree.name} would lose work: {', '.join(r.code for r in left)}.",
+                details={"reasons": [r.model_dump() for r in left]},
+            )
+        for session in await self._busy(repository, worktree.path):
+            await self._sessions.abort_and_wait(session.id)
+        await self._warming.stop(worktree.path)
+        branch_deleted, rescued = await removal.remove(
+            self._parts.git,
+            self._parts.store,
+            self._parts.settings,
+            repository,
+            worktree,
+            accept=accepted,
+            delete_branch=request.delete_branch,
+            rescue_to=request.rescue_to,
+            rescue=set(request.rescue),
+        )
+        await self._forget_context(repository, worktree.path)
+        self._parts.bus.publish(
+            Event(type="worktree.removed", data={"path": worktree.path, "repo_root": repository.root})
+        )
+        await self._feeds.republish(repository.common_dir, worktree.path)
+        return Removed(
+            branch_deleted=branch_deleted,
+            rescued=[Rescued(path=r.path, to=r.to, bytes=r.bytes) for r in rescued],
+        )
+
+    # --- events ------------------------------------------------------------------------------
+
+    def _publish_soon(self, repository: Repository, path: str) -> None:
+        """Tell the pages about a worktree once its slow parts are known."""
+        if self._parts.bus.listened:
+            self._feeds.spawn(self.refresh(repository, path))
+
+    async def refresh(self, repository: Repository, path: str | None = None) -> None:
+        """Read worktrees again (one, or all) and publish each with its slow parts."""
+        key = path or repository.root
+        if key in self._refreshing:
+            return
+        self._refreshing.add(key)
+        try:
+            base, found = await self._parts.worktrees.list(repository, changes=False)
+            if path is not None:
+                found = [w for w in found if w.path == path]
+            await self._parts.worktrees.details(repository, base, found, self._publish)
+        except OcmanError:
+            pass  # the repository went away meanwhile: whoever asks next is told
+        finally:
+            self._refreshing.discard(key)
+
+    async def refresh_at(self, directory: str) -> None:
+        """`refresh` the worktree that ``directory`` is in."""
+        try:
+            repository = await self._parts.repository(directory)
+        except OcmanError:
+            return
+        await self.refresh(repository, repository.toplevel)
+
+    def _publish(self, worktree: GitWorktree) -> None:
+        self._parts.bus.publish(Event(type="worktree.changed", host=LOCAL, data=worktree.model_dump(mode="json")))
+

@@ -1,0 +1,496 @@
+"""What the verbs return: the REST answer with a readable ``repr``, a static page view, and the next things
+to do.
+
+Each object is one answer (``.data``, also field by field as attributes).  All foreign text is cleaned in
+``repr`` and escaped in HTML, which needs no style sheet and no script, so it reads the same in a saved
+notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .text import age, clean, duration, escape, html_table, one_line, size, table
+from .transcript import describe_ask
+
+if TYPE_CHECKING:
+    from .verbs import Verbs
+
+Json = dict[str, Any]
+
+
+class Answer:
+    """One REST answer.  Fields are attributes; ``data`` is the whole of it."""
+
+    def __init__(self, data: Json, verbs: Verbs | None = None) -> None:
+        self.data = data
+        self._verbs = verbs
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name != "data" and name in self.data:
+            return self.data[name]
+        raise AttributeError(f"{type(self).__name__} has no {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.data})
+
+    def lines(self) -> list[str]:
+        """What a person reads, uncleaned."""
+        return [f"{key}: {value}" for key, value in self.data.items()]
+
+    def __repr__(self) -> str:
+        return clean("\n".join(self.lines()))
+
+    def _repr_html_(self) -> str:
+        return "<div>" + "<br>".join(map(escape, self.lines())) + "</div>"
+
+
+class Rows(Answer):
+    """An answer that is a list; ``len``, iteration and ``[index]`` give its objects."""
+
+    key = ""
+    head: tuple[str, ...] = ()
+    empty = "Nothing."
+
+    def item(self, data: Json) -> Any:
+        return data
+
+    def row(self, data: Json) -> tuple[object, ...]:
+        return tuple(data.values())
+
+    def notes(self) -> list[str]:
+        """Lines under the table."""
+        return []
+
+    def __len__(self) -> int:
+        return len(self.data[self.key])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.item(data) for data in self.data[self.key])
+
+    def __getitem__(self, index: int) -> Any:
+        return self.item(self.data[self.key][index])
+
+    def __repr__(self) -> str:
+        rows = [self.row(data) for data in self.data[self.key]]
+        return "\n".join([table(self.head, rows) if rows else self.empty, *map(clean, self.notes())])
+
+    def _repr_html_(self) -> str:
+        rows = [self.row(data) for data in self.data[self.key]]
+        body = html_table(self.head, rows) if rows else f"<div>{escape(self.empty)}</div>"
+        return body + "".join(f"<div>{escape(note)}</div>" for note in self.notes())
+
+
+class HasSession(Answer):
+    """An answer that stands for one session: work can be sent to it and watched."""
+
+    def _session(self) -> str:
+        from ..errors import NoSuchSession
+
+        session_id = self.data.get("session_id") or self.data.get("id")
+        if not session_id:
+            raise NoSuchSession("There is no session here.", hint="Make one: `%ocman wt BRANCH`.")
+        return str(session_id)
+
+    def prompt(self, text: str, wait: bool = False) -> Any:
+        """Send work to the session; with ``wait`` wait for the answer and return it."""
+        from . import api
+
+        return api.prompt(self._session(), text, wait=wait, _verbs=self._verbs)
+
+    def watch(self) -> Turned:
+        """Print what happens in the session until it rests."""
+        from . import api
+
+        return api.watch(self._session(), _verbs=self._verbs)
+
+    def wait(self) -> Turned:
+        """Wait until the session rests, without a word, and return its answer."""
+        from . import api
+
+        return api.watch(self._session(), quiet=True, _verbs=self._verbs)
+
+    def abort(self) -> Session:
+        """Stop what the session does."""
+        from . import api
+
+        return api.abort(self._session(), _verbs=self._verbs)
+
+    def refresh(self) -> Session:
+        """The session as it is now."""
+        from . import api
+
+        return api.get_session(self._session(), _verbs=self._verbs)
+
+
+class Session(HasSession):
+    """An OpenCode session."""
+
+    def lines(self) -> list[str]:
+        d = self.data
+        lines = [
+            f"Session {d['id']}: {d.get('title') or 'untitled'} — {status(d['status'])}",
+            f"  in {d['directory']}",
+        ]
+        if d.get("model") or d.get("agent"):
+            lines.append(f"  {' · '.join(filter(None, (d.get('agent'), d.get('model'))))}")
+        lines += [f"  ! {describe_ask(ask)}  (reply {ask['id']})" for ask in d.get("pending") or []]
+        return lines
+
+
+class WorktreeResult(HasSession):
+    """A worktree that was made or reused, with its session."""
+
+    prompted = False
+    """A prompt was given."""
+
+    @property
+    def session(self) -> Session | None:
+        data = self.data.get("session")
+        return Session(data, self._verbs) if data else None
+
+    def remove(self, **options: Any) -> Removed:
+        """Remove the worktree; see ``ocman.remove``."""
+        from . import api
+
+        return api.remove(self.data["worktree_path"], _verbs=self._verbs, **options)
+
+    def happened(self) -> str:
+        """One sentence on the session and the prompt."""
+        d = self.data
+        if not d.get("session_id"):
+            return "No session was asked for."
+        if d.get("prompt_sent"):
+            return "The prompt was sent to a new session."
+        if d.get("session_reused"):
+            if self.prompted:
+                return (
+                    "This prompt already began that session: nothing was sent. Use --again to send it again."
+                )
+            return "The session that was there is used."
+        if self.prompted:
+            return "The prompt was not sent."
+        return "A new session waits for a prompt."
+
+    def lines(self) -> list[str]:
+        d = self.data
+        how = "reused" if d["reused"] else "made"
+        base = d.get("base")
+        since = f" from {base['ref']} ({base['sha'][:8]})" if base and not d["branch_existed"] else ""
+        lines = [f"Worktree {d['branch']} {how}{since}", f"  at {d['worktree_path']}"]
+        if d.get("session_id"):
+            session = d.get("session") or {}
+            state = f" — {status(session['status'])}" if session.get("status") else ""
+            lines.append(f"  session {d['session_id']}{state}")
+        lines.append(f"  {self.happened()}")
+        lines += [f"  ! {warning['message']}" for warning in d.get("warnings") or []]
+        return lines
+
+
+class Plan(Answer):
+    """What a create would do (``--dry-run``)."""
+
+    def lines(self) -> list[str]:
+        p = self.data["plan"]
+        base = p.get("base")
+        known = bool(base) and base.get("age_seconds") is not None
+        old = f", {duration(base['age_seconds'])} old".replace("now old", "just made") if known else ""
+        what = "Would reuse the worktree" if p["reused"] else "Would make a worktree"
+        lines = [
+            f"{what} of {'the existing' if p['branch_existed'] else 'a new'} branch {p['branch']}",
+            f"  at {p['worktree_path']}",
+        ]
+        if base:
+            lines.append(f"  from {base['ref']} ({base['sha'][:8]}{old})")
+        lines += [f"  carry {c['path']} ({size(c['bytes'])}, {c['how']})" for c in p.get("carry") or []]
+        lines += [f"  then run {command}" for command in p.get("setup") or []]
+        lines += [f"  ! {warning['message']}" for warning in p.get("warnings") or []]
+        return lines
+
+
+class Worktree(HasSession):
+    """One worktree of the list; as a session it is the newest of its own."""
+
+    def _session(self) -> str:
+        from .choose import newest
+
+        session = newest(self.data.get("sessions") or [])
+        return Session(session)._session() if session else super()._session()
+
+    @property
+    def sessions(self) -> SessionList:
+        return SessionList({"sessions": self.data.get("sessions") or [], "hidden": 0}, self._verbs)
+
+    def remove(self, **options: Any) -> Removed:
+        """Remove the worktree; see ``ocman.remove``."""
+        from . import api
+
+        return api.remove(self.data["path"], _verbs=self._verbs, **options)
+
+    def lines(self) -> list[str]:
+        d = self.data
+        return [
+            f"Worktree {d.get('branch') or d['name']}: {', '.join(filter(None, (changes(d), distance(d))))}",
+            f"  at {d['path']}",
+            *(
+                f"  session {s['id']}: {s.get('title')} — {status(s['status'])}"
+                for s in d.get("sessions") or []
+            ),
+        ]
+
+
+class WorktreeList(Rows):
+    """The worktrees of a repository with their sessions."""
+
+    key = "worktrees"
+    head = ("worktree", "changes", "base", "session", "status", "active")
+    empty = 'No worktrees yet. Make one: %ocman wt BRANCH "what to do"'
+
+    def item(self, data: Json) -> Worktree:
+        return Worktree(data, self._verbs)
+
+    def row(self, data: Json) -> tuple[object, ...]:
+        sessions = sorted(data.get("sessions") or [], key=lambda s: str(s.get("updated") or ""), reverse=True)
+        latest = sessions[0] if sessions else {}
+        worst = max((s["status"] for s in sessions), key=_WORST.index, default="")
+        more = f" (+{len(sessions) - 1})" if len(sessions) > 1 else ""
+        name = (data.get("branch") or data["name"]) + (" (main)" if data["is_main"] else "")
+        return (
+            name,
+            changes(data),
+            distance(data),
+            one_line(latest.get("title") or "", 36) + more,
+            status(worst) if worst else "",
+            age(latest.get("updated") or data.get("last_activity")),
+        )
+
+    def notes(self) -> list[str]:
+        elsewhere = len(self.data.get("sessions_elsewhere") or [])
+        return [f"{elsewhere} more session{'s' if elsewhere > 1 else ''} elsewhere."] if elsewhere else []
+
+
+class SessionList(Rows):
+    """Sessions of a repository."""
+
+    key = "sessions"
+    head = ("session", "title", "status", "directory", "updated")
+    empty = 'No sessions yet. Make one: %ocman wt BRANCH "what to do"'
+
+    def item(self, data: Json) -> Session:
+        return Session(data, self._verbs)
+
+    def row(self, data: Json) -> tuple[object, ...]:
+        directory = data["directory"]
+        root = data.get("repo_root") or ""
+        short = directory.rsplit("/", 1)[-1] + (" (main)" if directory == root else "")
+        return (
+            data["id"],
+            one_line(data.get("title") or "", 40),
+            status(data["status"]),
+            short,
+            age(data["updated"]),
+        )
+
+    def notes(self) -> list[str]:
+        hidden = self.data.get("hidden") or 0
+        return [f"{hidden} not shown (subagents' sessions, other clones)."] if hidden else []
+
+
+class Ask(Answer):
+    """A session waits for a permission or an answer."""
+
+    def reply(
+        self, reply: str | None = None, message: str | None = None, answers: list[str] | None = None
+    ) -> Answer:
+        """``once``, ``always`` or ``reject``; or the chosen labels of a question."""
+        from . import api
+
+        return api.reply(self.data["id"], reply, message, answers=answers, _verbs=self._verbs)
+
+    def lines(self) -> list[str]:
+        return [
+            f"! {self.data['title']}: {describe_ask(self.data)}",
+            f"  reply {self.data['id']} once|always|reject",
+        ]
+
+
+class AskList(Rows):
+    """All that needs the user."""
+
+    key = "asks"
+    head = ("ask", "session", "wants", "since")
+    empty = "Nothing needs you."
+
+    def item(self, data: Json) -> Ask:
+        return Ask(data, self._verbs)
+
+    def row(self, data: Json) -> tuple[object, ...]:
+        return (data["id"], data["title"], describe_ask(data), age(data["created"]))
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return self.empty
+        return "\n".join(
+            f"! {one_line(title, 40)}  {wants}\n    {ask}  {since}".rstrip()
+            for ask, title, wants, since in map(self.row, self.data[self.key])
+        )
+
+
+class Instance(Answer):
+    """The one OpenCode of a repository."""
+
+    def lines(self) -> list[str]:
+        d = self.data
+        what = "launched" if d["launched"] else "found running"
+        owner = "" if d["owner"] == "ocman" else " (yours: ocman will not stop it)"
+        lines = [
+            f"OpenCode {d.get('opencode_version') or ''} {what} at {d['url']}{owner}",
+            f"  for {d['repo_root']}",
+        ]
+        if d.get("tmux_session"):
+            lines.append(f"  in tmux session {d['tmux_session']}")
+        if not d["permission_seeded"]:
+            lines.append("  ! It runs without ocman's permission seed; each session gets the rules itself.")
+        return lines
+
+
+class Stopped(Answer):
+    """An instance was stopped."""
+
+    def lines(self) -> list[str]:
+        return ["Stopped."]
+
+
+class Sent(HasSession):
+    """A prompt was sent."""
+
+    def __init__(self, data: Json, session_id: str, verbs: Verbs | None = None) -> None:
+        super().__init__(data, verbs)
+        self.session_id = session_id
+
+    def _session(self) -> str:
+        return self.session_id
+
+    def lines(self) -> list[str]:
+        queued = "queued behind the running turn" if self.data.get("queued") else "sent"
+        return [f"Prompt {queued} ({self.session_id})."]
+
+
+class Turned(HasSession):
+    """How a session's turn ended: ``answer`` is what the agent said."""
+
+    said = False
+    """It was printed while it came."""
+
+    def lines(self) -> list[str]:
+        d = self.data
+        if self.said:
+            return [f"{d['session_id']}: {status(d['status'])}"]
+        return [d["answer"] or f"{d['session_id']}: {status(d['status'])}, no answer"]
+
+    def __str__(self) -> str:
+        return clean(self.data["answer"])
+
+
+class Replied(Answer):
+    """An ask was answered."""
+
+    def lines(self) -> list[str]:
+        return ["Answered."]
+
+
+class Removal(Answer):
+    """What removing a worktree would lose (``--dry-run``)."""
+
+    def lines(self) -> list[str]:
+        if self.data["safe"]:
+            return ["Nothing would be lost."]
+        return ["Removing it would lose:", *reasons(self.data["reasons"])]
+
+
+class Removed(Answer):
+    """A worktree was removed."""
+
+    def lines(self) -> list[str]:
+        lines = [
+            "Worktree removed"
+            + (" with its branch." if self.data["branch_deleted"] else "; its branch is kept.")
+        ]
+        lines += [
+            f"  saved {r['path']} to {r['to']} ({size(r['bytes'])})" for r in self.data.get("rescued") or []
+        ]
+        return lines
+
+
+class Report(Rows):
+    """What ``doctor`` found."""
+
+    key = "checks"
+    head = ("check", "status", "finding")
+    empty = "Nothing was checked."
+
+    @property
+    def healthy(self) -> bool:
+        """No check is an error."""
+        return all(check["status"] != "error" for check in self.data["checks"])
+
+    def row(self, data: Json) -> tuple[object, ...]:
+        return (data["name"], data["status"], data["message"])
+
+    def notes(self) -> list[str]:
+        return [
+            f"{c['name']}: {c['hint']}" for c in self.data["checks"] if c.get("hint") and c["status"] != "ok"
+        ]
+
+
+_WORST = ["idle", "unknown", "directory_missing", "busy", "error", "needs_you"]
+
+
+def status(word: str) -> str:
+    """A status as people read it."""
+    return word.replace("_", " ")
+
+
+def changes(worktree: Json) -> str:
+    """State and changed files of a worktree, in a few words."""
+    if worktree["state"] != "ok":
+        return status(worktree["state"])
+    marks = [
+        mark for mark, there in (("locked", worktree["locked"]), (worktree.get("operation"), True)) if there
+    ]
+    found = worktree.get("changes")
+    if found:
+        marks += [f"{count} {word}" for word, count in found.items() if count] or ["clean"]
+    return ", ".join(filter(None, marks))
+
+
+def distance(worktree: Json) -> str:
+    """How far a worktree is from its base, and whether its work has arrived there."""
+    base = worktree.get("base") or {}
+    # A branch without commits of its own is "merged" too, which says nothing.
+    has_work = worktree["merged"] == "squashed" or (base.get("sha") and base["sha"] != worktree.get("head"))
+    words = [
+        f"up {worktree['ahead']}" if worktree.get("ahead") else "",
+        f"down {worktree['behind']}" if worktree.get("behind") else "",
+        {"yes": "merged", "squashed": "squash-merged"}.get(worktree["merged"], "")
+        if has_work and not worktree["is_main"]
+        else "",
+    ]
+    return " ".join(filter(None, words))
+
+
+def reasons(found: list[Json]) -> list[str]:
+    """Lines for the reasons of a removal that would lose something."""
+    lines = []
+    for reason in found:
+        total = f" ({size(reason['total_bytes'])})" if reason.get("total_bytes") else ""
+        lines.append(f"  {reason['code']}: {reason['message']}{total}")
+        items = reason.get("items") or []
+        lines += [
+            f"    {item['path']}" + (f"  {size(item['bytes'])}" if item.get("bytes") else "")
+            for item in items[:10]
+        ]
+        if len(items) > 10:
+            lines.append(f"    … and {len(items) - 10} more")
+    return lines

@@ -1,0 +1,1 @@
+"""What OpenCode knows: its HTTP API, its events and the state they yield, and its processes."""

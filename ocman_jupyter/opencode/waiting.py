@@ -1,0 +1,155 @@
+"""Waits for a launched OpenCode: its address, its first answer, and that it serves what it was launched for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from .. import errors
+from . import processes
+from .client import OpenCodeClient, Unsure
+from .flights import Say
+from .launcher import Launcher, Started, tail
+from .processes import Process
+from .registry import Record
+
+STEP = 0.05
+"""Seconds between two looks at the process and its log."""
+SOCKETS_STEP = 0.25
+"""Seconds between two looks at what it listens on, which cost more."""
+TRY = 1.0
+"""Seconds that one request for health may take: the first one to a new screen hangs, one on a new connection does not."""
+
+_ADDRESS = re.compile(r"listening on (https?://\S+)")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An OpenCode that answers."""
+
+    url: str
+    port: int
+    process: Process
+    """The one that listens: where a shim was launched, its child."""
+    version: str
+    client: OpenCodeClient
+
+
+async def wait_until_ready(
+    record: Record,
+    started: Started,
+    launcher: Launcher,
+    say: Say,
+    *,
+    seconds: float,
+    connect: Callable[[str], OpenCodeClient],
+) -> Ready:
+    """Wait up to ``seconds``.  Raises ``LaunchFailed`` as soon as the process ends, and ``LaunchTimeout``."""
+    begun = time.monotonic()
+    deadline = begun + seconds
+    told = 0
+    sockets_at = 0.0
+    doubt: errors.OcmanError | None = None
+    while True:
+        now = time.monotonic()
+        if now >= deadline:
+            raise errors.LaunchTimeout(
+                f"OpenCode did not answer within {seconds:.0f} s and was stopped.",
+                details=await _details(record, started, launcher, doubt))
+        if int(now - begun) > told:
+            told = int(now - begun)
+            say(f"Starting OpenCode ({told} s)")
+        if not started.process.runs:
+            raise await _ended(record, started, launcher)
+        url = await asyncio.to_thread(_announced, record.log_path)
+        where = None
+        if url is not None or now >= sockets_at:
+            where = await asyncio.to_thread(_listening, started.process.pid, url)
+            sockets_at = now + SOCKETS_STEP
+        if where is None:
+            await asyncio.sleep(STEP)
+            continue
+        process, url, port = where
+        client = connect(url)
+        try:
+            version = await client.health(timeout=min(TRY, max(0.05, deadline - time.monotonic())))
+            await _check_place(record, started, launcher, client, process, deadline)
+        except errors.OcmanError as error:
+            await client.aclose()
+            if not isinstance(error, (errors.OpenCodeUnreachable, errors.OpenCodeError, errors.OpenCodeNeedsPassword)):
+                raise
+            doubt = error  # not yet, or not this port: ask again on a new connection
+            await asyncio.sleep(STEP)
+            continue
+        except BaseException:
+            await client.aclose()
+            raise
+        return Ready(url, port, process, version, client)
+
+
+def _announced(log_path: str) -> str | None:
+    """The address that `opencode serve` prints."""
+    match = _ADDRESS.search(tail(log_path))
+    return match[1].rstrip("/.,") if match else None
+
+
+def _listening(pid: int, url: str | None) -> tuple[Process, str, int] | None:
+    """Who of the launched processes listens, and where; with ``url``: there."""
+    port = urlsplit(url).port if url else None
+    family = processes.family(pid)
+    for process in family:
+        for listener in processes.listeners(process.pid):
+            if port is None or listener.port == port:
+                return process, listener.url, listener.port
+    return None
+
+
+async def _check_place(
+    record: Record, started: Started, launcher: Launcher, client: OpenCodeClient, process: Process, deadline: float
+) -> None:
+    """It must run and serve where it was told to."""
+    try:
+        place = await client.path(timeout=max(1.0, deadline - time.monotonic()))
+    except (errors.OpenCodeError, Unsure) as error:
+        if "status" not in error.details:
+            raise
+        # It runs, but nothing can be done with it: most often its configuration is invalid.
+        raise errors.LaunchFailed(
+            "OpenCode started, but answers with errors; it was stopped.",
+            hint="Its own words are in the details; most often a configuration file of OpenCode is invalid.",
+            details={**await _details(record, started, launcher, error), "text": error.details.get("text")},
+        ) from error
+    cwd = await asyncio.to_thread(os.path.realpath, record.cwd)
+    there = [place.directory or place.worktree, await asyncio.to_thread(processes.directory, process.pid)]
+    if any(one is not None and os.path.realpath(one) != cwd for one in there):
+        raise errors.LaunchFailed(
+            "OpenCode came up in another directory than it was launched in; it was stopped.",
+            details={"directory": record.cwd, "came_up_in": there[0]})
+
+
+async def _ended(record: Record, started: Started, launcher: Launcher) -> errors.OcmanError:
+    code = await launcher.exit_code(started)
+    details = await _details(record, started, launcher, None)
+    last = details["output"].splitlines()[-1].strip() if details["output"] else ""
+    how = "" if code is None else f" with exit code {code}"
+    return errors.LaunchFailed(
+        f"OpenCode ended while it was starting{how}" + (f": {last[:300]}" if last else "."),
+        details={**details, "exit_code": code})
+
+
+async def _details(
+    record: Record, started: Started, launcher: Launcher, doubt: errors.OcmanError | None
+) -> dict[str, Any]:
+    output = await launcher.output(started, record.log_path)
+    if record.password:
+        output = output.replace(record.password, "***")
+    details: dict[str, Any] = {"output": output, "log": record.log_path, "directory": record.cwd}
+    if doubt is not None:
+        details["reason"] = doubt.message
+    return details

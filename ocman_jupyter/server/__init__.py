@@ -1,0 +1,1 @@
+"""The Jupyter Server extension: REST routes, the events WebSocket and their description."""
