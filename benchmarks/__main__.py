@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -12,10 +13,13 @@ from pathlib import Path
 
 from .ensure import ensure
 from .first_answer import first_answer
+from .listing import against_jupyterlab_git, listing
 from .main_job import main_job
 from .measure import Row, as_json, table
 from .memory import one_process
 from .scene import Scene, scene
+from .start import start
+from .streaming import event_loop, events
 
 Case = Callable[[Scene, int], list[Row]]
 
@@ -27,8 +31,17 @@ CASES: dict[str, tuple[Case, int]] = {
     "first-answer-tiny": (partial(first_answer, kind="tiny"), 7),
     "first-answer-files": (partial(first_answer, kind="files"), 5),
     "ensure": (ensure, 15),
+    "list": (listing, 5),
+    "events": (events, 1),
+    "event-loop": (event_loop, 6),
+    "start": (start, 7),
+    "jupyterlab-git": (against_jupyterlab_git, 3),
 }
 """By name: what measures it, and how many repetitions it takes when nobody says otherwise."""
+
+
+ONLY_WHEN_NAMED = {"jupyterlab-git"}
+"""Installs something."""
 
 
 def say(text: str) -> None:
@@ -49,13 +62,15 @@ def main() -> int:
         "--where", type=Path, help="folder for the measured repositories (default: the temporary one)"
     )
     arguments = parser.parse_args()
+    words = tuple(arguments.case)
     chosen = {
         name: case
         for name, case in CASES.items()
-        if not arguments.case or name.startswith(tuple(arguments.case))
+        if (name.startswith(words) if words else name not in ONLY_WHEN_NAMED)
     }
     if not chosen:
         parser.error(f"no such case; there are {', '.join(CASES)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is running is ended on the way out
     rows: list[Row] = []
     failed = False
     for name, (case, repeat) in chosen.items():
@@ -63,10 +78,13 @@ def main() -> int:
         say(f"— {name}")
         try:
             with scene(arguments.where, say) as stage:
-                rows += case(stage, arguments.repeat or repeat)
+                found = case(stage, arguments.repeat or repeat)
         except Exception as error:  # one case that breaks must not cost the figures of the others
             say(f"{name} failed: {type(error).__name__}: {error}")
             failed = True
+        else:
+            rows += found
+            print(table(found), file=sys.stderr, flush=True)
         say(f"{name} took {time.monotonic() - began:.0f} s")
     if arguments.json:
         print(as_json(rows))

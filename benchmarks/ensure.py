@@ -10,7 +10,7 @@ import httpx
 
 from . import repositories
 from .measure import Row, at_most_times, interleaved, median, percentile
-from .scene import Scene, now
+from .scene import Scene, now, told
 
 LIMIT = 3.0
 AT_ONCE = 100
@@ -41,7 +41,7 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 
 
 def ensure(scene: Scene, repeat: int) -> list[Row]:
-    """p50 of warm calls, interleaved with bare ones; then a hundred at once, and the process scans they took."""
+    """p50 of warm calls, interleaved with bare ones; then many at once, and the scans they took."""
     root = scene.repository("tiny")
     server = scene.server()
     opencode = scene.instance(server, root)
@@ -50,12 +50,12 @@ def ensure(scene: Scene, repeat: int) -> list[Row]:
 
         def ours(number: int) -> float:
             began = now()
-            rest.post("api/ocman/ensure", json={"directory": str(root)}).raise_for_status()
+            told(rest.post("api/ocman/ensure", json={"directory": str(root)}))
             return now() - began
 
         def bare(number: int) -> float:
             began = now()
-            opencode.client.get("/global/health").raise_for_status()
+            told(opencode.client.get("/global/health"))
             return now() - began
 
         interleaved(20, {"ours": ours, "bare": bare})
@@ -63,21 +63,46 @@ def ensure(scene: Scene, repeat: int) -> list[Row]:
         figures = interleaved(calls, {"ours": ours, "bare": bare})
     together = asyncio.run(_at_once(server.url, server.token, str(root)))
     done = subprocess.run(
-        [sys.executable, "-c", _COUNT, str(root), str(AT_ONCE)], env=scene.env, capture_output=True, text=True,
+        [sys.executable, "-c", _COUNT, str(root), str(AT_ONCE)],
+        env=scene.env,
+        capture_output=True,
+        text=True,
         cwd=repositories.__file__.rsplit("/", 2)[0],
-    )  # fmt: skip
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     scans = int(done.stdout)
     case = "ensure"
     return [
-        at_most_times(case, "warm, p50", median(figures["ours"]), "ms", "bare `GET /global/health`, p50",
-                      median(figures["bare"]), LIMIT, calls),
-        Row(case, "warm, p99", percentile(figures["ours"], 0.99), "ms", "bare `GET /global/health`, p99",
-            percentile(figures["bare"], 0.99), runs=calls),
+        at_most_times(
+            case,
+            "warm, p50",
+            median(figures["ours"]),
+            "ms",
+            "bare `GET /global/health`, p50",
+            median(figures["bare"]),
+            LIMIT,
+            calls,
+        ),
+        Row(
+            case,
+            "warm, p99",
+            percentile(figures["ours"], 0.99),
+            "ms",
+            "bare `GET /global/health`, p99",
+            percentile(figures["bare"], 0.99),
+            runs=calls,
+        ),
         Row(case, f"{AT_ONCE} warm calls at once, until the last answer", together, "ms"),
-        Row(case, f"process scans for {AT_ONCE} warm calls at once", scans, "", target="= 0", passed=scans == 0),
-    ]  # fmt: skip
+        Row(
+            case,
+            f"process scans for {AT_ONCE} warm calls at once",
+            scans,
+            "",
+            target="= 0",
+            passed=scans == 0,
+        ),
+    ]
 
 
 async def _at_once(url: str, token: str, root: str) -> float:
@@ -91,8 +116,6 @@ async def _at_once(url: str, token: str, root: str) -> float:
             *(client.post("api/ocman/ensure", json={"directory": root}) for _ in range(AT_ONCE))
         )
         took = now() - began
-    for answer in answers:
-        answer.raise_for_status()
-    if len({answer.json()["pid"] for answer in answers}) != 1:
+    if len({told(answer)["pid"] for answer in answers}) != 1:
         raise RuntimeError("not all calls gave the same OpenCode")
     return took

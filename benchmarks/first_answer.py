@@ -7,7 +7,7 @@ import time
 from . import repositories
 from .main_job import Ways
 from .measure import Row, at_most_times, interleaved, median
-from .scene import Ends, Scene, now
+from .scene import Ends, Scene, now, told
 
 AT_ONCE_LIMIT = 1.05
 TYPED_LIMITS = {"tiny": 0.75, "files": 0.5}
@@ -46,8 +46,7 @@ def first_answer(scene: Scene, repeat: int, kind: str) -> list[Row]:
             path, session = ways.through_us(name)
             time.sleep(TYPING)
             began = now()
-            answer = rest.post(f"api/ocman/sessions/{session}/prompt", json={"text": f"SAY hello {number}"})
-            answer.raise_for_status()
+            told(rest.post(f"api/ocman/sessions/{session}/prompt", json={"text": f"SAY hello {number}"}))
             took = ends.wait("idle", session) - began
             ways.clean(path, name)
             return took
@@ -64,9 +63,11 @@ def first_answer(scene: Scene, repeat: int, kind: str) -> list[Row]:
 
         ours_at_once(10_000)
         sides = {
-            "ours at once": ours_at_once, "plain at once": plain_at_once,
-            "ours typed": ours_typed, "plain typed": plain_typed,
-        }  # fmt: skip
+            "ours at once": ours_at_once,
+            "plain at once": plain_at_once,
+            "ours typed": ours_typed,
+            "plain typed": plain_typed,
+        }
         scene.say(f"{repeat} rounds on {kind} …")
         figures = interleaved(repeat, sides, lambda: scene.settle(opencode.pid, server.process.pid))
     ends.close()
@@ -74,11 +75,23 @@ def first_answer(scene: Scene, repeat: int, kind: str) -> list[Row]:
     size = repositories.KINDS[kind][0]
     return [
         at_most_times(
-            "first answer", f"prompt with the create, {size}", middle["ours at once"], "ms", "plain way",
-            middle["plain at once"], AT_ONCE_LIMIT, repeat,
+            "first answer",
+            f"prompt with the create, {size}",
+            middle["ours at once"],
+            "ms",
+            "plain way",
+            middle["plain at once"],
+            AT_ONCE_LIMIT,
+            repeat,
         ),
         at_most_times(
-            "first answer", f"prompt {TYPING:g} s later, {size}", middle["ours typed"], "ms", "plain way",
-            middle["plain typed"], TYPED_LIMITS[kind], repeat,
+            "first answer",
+            f"prompt {TYPING:g} s later, {size}",
+            middle["ours typed"],
+            "ms",
+            "plain way",
+            middle["plain typed"],
+            TYPED_LIMITS[kind],
+            repeat,
         ),
-    ]  # fmt: skip
+    ]

@@ -10,7 +10,7 @@ import httpx
 
 from . import repositories
 from .measure import Row, at_most_times, interleaved, median
-from .scene import Ends, OpenCode, Scene, now
+from .scene import Ends, OpenCode, Scene, now, told
 
 LIMITS = {"tiny": 1.25, "files": 0.85, "notebooks": 0.75}
 """Against the plain way, by repository."""
@@ -33,9 +33,7 @@ class Ways:
 
     def through_us(self, name: str, **more: object) -> tuple[Path, str]:
         body = {"directory": str(self.root), "branch": name, "session": "new", **more}
-        answer = self.rest.post("api/ocman/worktrees", json=body)
-        answer.raise_for_status()
-        made = answer.json()
+        made = told(self.rest.post("api/ocman/worktrees", json=body))
         return Path(made["worktree_path"]), str(made["session_id"])
 
     def clean(self, path: Path, branch: str) -> None:
@@ -66,9 +64,8 @@ class Ways:
         answer = self.opencode.client.post(
             "/experimental/worktree", params=where, json={"name": f"own-{number}"}
         )
-        answer.raise_for_status()
         took = self.ends.wait("worktree", "") - began
-        body = {"directory": answer.json()["directory"]}
+        body = {"directory": told(answer)["directory"]}
         self.opencode.client.request("DELETE", "/experimental/worktree", params=where, json=body)
         return took
 
@@ -84,8 +81,11 @@ def main_job(scene: Scene, repeat: int, kind: str) -> list[Row]:
         ways.ours(10_000)  # warm: the first of everything is nobody's measurement
         ways.plain(10_000)
         sides = {
-            "ours": ways.ours, "plain": ways.plain, "best": ways.best, "own": ways.opencodes_own,
-        }  # fmt: skip
+            "ours": ways.ours,
+            "plain": ways.plain,
+            "best": ways.best,
+            "own": ways.opencodes_own,
+        }
         scene.say(f"{repeat} rounds on {kind} …")
         figures = interleaved(repeat, sides, lambda: scene.settle(opencode.pid, server.process.pid))
     ends.close()

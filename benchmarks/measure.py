@@ -33,8 +33,9 @@ class Row:
         return self.ours / self.theirs if self.theirs else None
 
 
-def at_most_times(case: str, what: str, ours: float, unit: str, against: str, theirs: float, limit: float,
-                  runs: int = 1) -> Row:  # fmt: skip
+def at_most_times(
+    case: str, what: str, ours: float, unit: str, against: str, theirs: float, limit: float, runs: int = 1
+) -> Row:
     """A row that holds when ours is at most ``limit`` times theirs."""
     return Row(case, what, ours, unit, against, theirs, f"≤ {limit:g} ×", ours <= limit * theirs, runs)
 
@@ -44,9 +45,9 @@ def at_most(case: str, what: str, ours: float, unit: str, limit: float, runs: in
     return Row(case, what, ours, unit, target=f"≤ {limit:g} {unit}", passed=ours <= limit, runs=runs)
 
 
-def interleaved(repeat: int, sides: Mapping[str, Side], between: Callable[[], None] = lambda: None) -> (
-    dict[str, list[float]]
-):  # fmt: skip
+def interleaved(
+    repeat: int, sides: Mapping[str, Side], between: Callable[[], None] = lambda: None
+) -> dict[str, list[float]]:
     """Each side once per repetition, in an order that rotates; ``between`` runs before each, unmeasured."""
     names = list(sides)
     figures: dict[str, list[float]] = {name: [] for name in names}
@@ -89,8 +90,17 @@ def table(rows: Sequence[Row]) -> str:
         holds = {True: "yes", False: "**no**", None: ""}[row.passed]
         theirs = f"{_number(row.theirs)} {row.unit}" if row.theirs is not None else ""
         ratio = f"{row.ratio:.2f} ×" if row.ratio is not None else ""
-        cells = [row.case, row.what, f"{_number(row.ours)} {row.unit}", row.against, theirs, ratio, row.target,
-                 holds, str(row.runs)]  # fmt: skip
+        cells = [
+            row.case,
+            row.what,
+            f"{_number(row.ours)} {row.unit}",
+            row.against,
+            theirs,
+            ratio,
+            row.target,
+            holds,
+            str(row.runs),
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

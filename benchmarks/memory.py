@@ -15,14 +15,14 @@ from ocman_jupyter.demo.ending import opencode_processes
 
 from . import repositories
 from .measure import Row
-from .scene import Ends, OpenCode, Scene, wait_for
+from .scene import Ends, OpenCode, Scene, told, wait_for
 
 MB = 1e6
 LEAST_FACTOR = 4
 
 
 def one_process(scene: Scene, repeat: int, sessions: int = 10, screens: bool = True) -> list[Row]:
-    """``sessions`` worktree sessions, each with one answered prompt; ``repeat`` is not used: nothing is timed."""
+    """``sessions`` worktree sessions, each with one answered prompt (nothing is timed: no repetitions)."""
     root = scene.repository("tiny")
     server = scene.server()
     opencode = scene.instance(server, root)
@@ -32,9 +32,8 @@ def one_process(scene: Scene, repeat: int, sessions: int = 10, screens: bool = T
     with server.client() as rest:
         for number in range(sessions):
             body = {"directory": str(root), "branch": f"idea-{number}", "prompt": f"SAY hello {number}"}
-            answer = rest.post("api/ocman/worktrees", json=body)
-            answer.raise_for_status()
-            ends.wait("idle", str(answer.json()["session_id"]))
+            made = told(rest.post("api/ocman/worktrees", json=body))
+            ends.wait("idle", str(made["session_id"]))
             if number == 0:
                 scene.settle(opencode.pid, server.process.pid)
                 first = opencode.rss()
@@ -46,18 +45,38 @@ def one_process(scene: Scene, repeat: int, sessions: int = 10, screens: bool = T
     serves = _serves(scene, root, sessions)
     case = "one process"
     rows = [
-        Row(case, f"OpenCode processes for {sessions} worktree sessions", processes, "", target="= 1",
-            passed=processes == 1),
-        Row(case, f"memory of {sessions} worktree sessions", ours / MB, "MB", "one `opencode serve` per worktree",
-            serves / MB, f"≤ 1/{LEAST_FACTOR} ×", ours * LEAST_FACTOR <= serves),
+        Row(
+            case,
+            f"OpenCode processes for {sessions} worktree sessions",
+            processes,
+            "",
+            target="= 1",
+            passed=processes == 1,
+        ),
+        Row(
+            case,
+            f"memory of {sessions} worktree sessions",
+            ours / MB,
+            "MB",
+            "one `opencode serve` per worktree",
+            serves / MB,
+            f"≤ 1/{LEAST_FACTOR} ×",
+            ours * LEAST_FACTOR <= serves,
+        ),
         Row(case, "memory of one more session", each, "MB"),
-    ]  # fmt: skip
+    ]
     if screens:
         total = _screens(scene, root, sessions)
         rows.append(
-            Row(case, f"memory of {sessions} worktree sessions", ours / MB, "MB",
-                "one `opencode` screen per worktree", total / MB)
-        )  # fmt: skip
+            Row(
+                case,
+                f"memory of {sessions} worktree sessions",
+                ours / MB,
+                "MB",
+                "one `opencode` screen per worktree",
+                total / MB,
+            )
+        )
     return rows
 
 
@@ -108,10 +127,32 @@ def _screens(scene: Scene, root: Path, count: int) -> int:
         for number in range(count):
             path = _worktree(root, f"screen-{number}")
             told = subprocess.run(
-                [tmux, "-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", "-c", str(path),
-                 "-P", "-F", "#{pane_pid}", command, "--port", "0"],
-                env=env, check=True, capture_output=True, text=True,
-            )  # fmt: skip
+                [
+                    tmux,
+                    "-S",
+                    socket,
+                    "-f",
+                    "/dev/null",
+                    "new-session",
+                    "-d",
+                    "-x",
+                    "120",
+                    "-y",
+                    "40",
+                    "-c",
+                    str(path),
+                    "-P",
+                    "-F",
+                    "#{pane_pid}",
+                    command,
+                    "--port",
+                    "0",
+                ],
+                env=env,
+                check=True,
+                capture_output=True,
+                text=True,
+            )
             pids.append(int(told.stdout))
             process = psutil.Process(pids[-1])
             port = wait_for(lambda process=process: _port(process), "the screen's port")

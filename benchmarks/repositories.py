@@ -21,8 +21,11 @@ def git(directory: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false")
     done = subprocess.run(
         ["git", "-C", str(directory), *identity, *arguments],
-        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-    )  # fmt: skip
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise RuntimeError(f"git {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
@@ -48,10 +51,16 @@ def _notebook(rng: random.Random, size: int) -> str:
         image = base64.b64encode(rng.randbytes(min(60_000, max(1_000, (size - length) * 3 // 4)))).decode()
         source = _lines(rng, 600)
         output = {"output_type": "display_data", "metadata": {}, "data": {"image/png": image}}
-        cells.append({
-            "cell_type": "code", "execution_count": len(cells) + 1, "id": f"c{len(cells)}", "metadata": {},
-            "source": source.splitlines(keepends=True), "outputs": [output],
-        })  # fmt: skip
+        cells.append(
+            {
+                "cell_type": "code",
+                "execution_count": len(cells) + 1,
+                "id": f"c{len(cells)}",
+                "metadata": {},
+                "source": source.splitlines(keepends=True),
+                "outputs": [output],
+            }
+        )
         length += len(image) + len(source) + 200
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1)
@@ -78,10 +87,20 @@ def _fill_notebooks(root: Path, count: int = 300, total: int = 200_000_000) -> N
         (directory / f"run{number:03d}.ipynb").write_text(_notebook(rng, total // count))
 
 
+def _fill_small_files(root: Path) -> None:
+    _fill_files(root, 1_000, 2_000_000)
+
+
+def _fill_light_files(root: Path) -> None:
+    _fill_files(root, 5_000, 10_000_000)
+
+
 KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "tiny": ("tiny (2 files)", _fill_tiny),
     "files": ("5,000 files / 100 MB", _fill_files),
     "notebooks": ("300 notebooks / 200 MB", _fill_notebooks),
+    "small-files": ("1,000 files / 2 MB", _fill_small_files),
+    "light-files": ("5,000 files / 10 MB", _fill_light_files),
 }
 """By name: what people call it, and what fills it."""
 

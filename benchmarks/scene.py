@@ -35,6 +35,13 @@ def now() -> float:
     return time.perf_counter() * 1000
 
 
+def told(response: httpx.Response) -> Any:
+    """The JSON of an answer.  Raises ``RuntimeError`` with its text when it is an error."""
+    if response.status_code >= 400:
+        raise RuntimeError(f"{response.request.url.path}: {response.status_code} {response.text[:500]}")
+    return response.json()
+
+
 def wait_for(done: Callable[[], Any], what: str, timeout: float = 60.0, pause: float = 0.02) -> Any:
     """The first true answer of ``done``.  Raises ``TimeoutError`` with ``what``."""
     deadline = time.monotonic() + timeout
@@ -60,9 +67,8 @@ class OpenCode:
 
     def session(self, directory: Path) -> str:
         """Make a session in ``directory``; its id."""
-        answer = self.client.post("/session", params={"directory": str(directory)}, json={"title": "by hand"})
-        answer.raise_for_status()
-        return str(answer.json()["id"])
+        where = {"directory": str(directory)}
+        return str(told(self.client.post("/session", params=where, json={"title": "by hand"}))["id"])
 
     def prompt(self, session: str, text: str) -> None:
         parts = [{"type": "text", "text": text}]
@@ -157,6 +163,9 @@ class Scene:
         self.place = Place(folder)
         self.model = ModelServer().start()
         self.env = self.place.environment(self.model.url)
+        # What is measured is this checkout, whatever is installed.
+        paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+        self.env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         self.place.prepare(self.model.url)
         self._servers: list[JupyterServer] = []
         self._opencodes: list[OpenCode] = []
@@ -180,9 +189,15 @@ class Scene:
         own = {key: str(self.folder / state / Path(path).name) for key, path in self.place.xdg.items()}
         argv = [shutil.which("opencode", path=self.env["PATH"]) or "opencode", "serve", "--port", "0"]
         process = subprocess.Popen(
-            [*argv, "--hostname", "127.0.0.1"], cwd=cwd, env={**self.env, **own, **(env or {})}, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            [*argv, "--hostname", "127.0.0.1"],
+            cwd=cwd,
+            env={**self.env, **own, **(env or {})},
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         assert process.stdout is not None
         for line in process.stdout:
             if found := re.search(r"http://\S+", line):
@@ -194,9 +209,8 @@ class Scene:
     def instance(self, server: JupyterServer, root: Path) -> OpenCode:
         """The one OpenCode of ``root``, launched through us, to be spoken to by hand."""
         with server.client() as client:
-            answer = client.post("api/ocman/ensure", json={"directory": str(root)})
-            answer.raise_for_status()
-        record = self._record(answer.json()["url"])
+            answer = told(client.post("api/ocman/ensure", json={"directory": str(root)}))
+        record = self._record(answer["url"])
         opencode = OpenCode(record.url, int(record.pid or 0), (record.username, record.password or ""))
         self._opencodes.append(opencode)
         return opencode
@@ -211,7 +225,7 @@ class Scene:
         raise LookupError(url)
 
     def settle(self, *pids: int, quiet: float = 0.3, timeout: float = 20) -> None:
-        """Wait until these processes do next to nothing: background work of one side is not the next one's."""
+        """Wait until these processes do next to nothing: one side's background work is not the next one's."""
         flush_disk()
         processes = [psutil.Process(pid) for pid in pids]
 

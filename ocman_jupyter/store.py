@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -99,6 +98,8 @@ class Store:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == len(MIGRATIONS):
             return
+        if 0 < version < len(MIGRATIONS):
+            self._back_up(connection, version)
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -107,10 +108,6 @@ class Store:
                     f"{self.path} has schema version {version}; this ocman_jupyter knows "
                     f"{len(MIGRATIONS)}. Update ocman_jupyter."
                 )
-            if 0 < version < len(MIGRATIONS):
-                backup = self.path.with_name(f"{self.path.name}.v{version}.bak")
-                shutil.copy2(self.path, backup)
-                os.chmod(backup, 0o600)
             for script in MIGRATIONS[version:]:
                 for statement in script.split(";"):
                     if statement.strip():
@@ -121,6 +118,15 @@ class Store:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    def _back_up(self, connection: sqlite3.Connection, version: int) -> None:
+        path = self.path.with_name(f"{self.path.name}.v{version}.bak")
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        copy = sqlite3.connect(path)
+        try:
+            connection.backup(copy)  # unlike a copy of the file, with what is still in the write-ahead log
+        finally:
+            copy.close()
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work(connection)`` in one write transaction; an exception rolls it back."""

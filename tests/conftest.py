@@ -110,8 +110,11 @@ def _binaries() -> list[Path]:
     if found:
         return [Path(found)]
     private = Path(REAL_DATA_HOME) / "jupyter" / "ocman" / "opencode"
-    return [path for path in (private / "node_modules" / ".bin" / "opencode", private / "bin" / "opencode")
-            if path.exists()][:1]
+    return [
+        path
+        for path in (private / "node_modules" / ".bin" / "opencode", private / "bin" / "opencode")
+        if path.exists()
+    ][:1]
 
 
 BINARIES = _binaries()

@@ -43,7 +43,10 @@ export class ServerApi implements Api {
   }
 
   async planWorktree(request: WorktreeRequest): Promise<WorktreePlan> {
-    const answer = await this._request<{ plan: WorktreePlan }>('POST', 'worktrees', { ...request, dry_run: true });
+    const answer = await this._request<{ plan: WorktreePlan }>('POST', 'worktrees', {
+      ...request,
+      dry_run: true
+    });
     return answer.plan;
   }
 

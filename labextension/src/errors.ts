@@ -16,7 +16,11 @@ export class ApiError extends Error {
 
   /** No answer at all. */
   static unreachable(): ApiError {
-    return new ApiError('server_unreachable', 'The Jupyter server does not answer.', 'Try again when it is back.');
+    return new ApiError(
+      'server_unreachable',
+      'The Jupyter server does not answer.',
+      'Try again when it is back.'
+    );
   }
 
   /** From an HTTP status and what its body was, if that was JSON. */
@@ -31,7 +35,11 @@ export class ApiError extends Error {
       );
     }
     if (status === 401 || status === 403) {
-      return new ApiError('unauthorized', 'The Jupyter server wants you to log in again.', 'Reload the page.');
+      return new ApiError(
+        'unauthorized',
+        'The Jupyter server wants you to log in again.',
+        'Reload the page.'
+      );
     }
     if (status === 404) {
       return new ApiError('extension_missing', 'The ocman server extension does not answer.');
@@ -45,6 +53,8 @@ export class ApiError extends Error {
 
   /** Any thrown value as an `ApiError`. */
   static from(reason: unknown): ApiError {
-    return reason instanceof ApiError ? reason : new ApiError('internal', String((reason as Error)?.message ?? reason));
+    return reason instanceof ApiError
+      ? reason
+      : new ApiError('internal', String((reason as Error)?.message ?? reason));
   }
 }

@@ -9,7 +9,16 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { Api, AskReply } from './api';
 import { Connection, ConnectionState } from './connection';
 import { ApiError } from './errors';
-import { Capabilities, HostEvent, LOCAL, Notice, Snapshot, WorktreePlan, WorktreeRequest, WorktreeSession } from './records';
+import {
+  Capabilities,
+  HostEvent,
+  LOCAL,
+  Notice,
+  Snapshot,
+  WorktreePlan,
+  WorktreeRequest,
+  WorktreeSession
+} from './records';
 import * as reduce from './state';
 import { EMPTY, KnownAsk, Repository, State, fromKey, keyOf } from './state';
 
@@ -159,7 +168,7 @@ export class OcmanModel implements IDisposable {
     }
   }
 
-  /** Ask once per connection for the slow parts (changes, ahead, behind, merged) of a repository's worktrees. */
+  /** Ask once per snapshot for the slow parts (changes, ahead, behind, merged) of a repository's worktrees. */
   loadDetails(repository: string): void {
     if (this.connection.phase === 'live' && !this._detailed.has(repository)) {
       this._detailed.add(repository);
@@ -199,7 +208,14 @@ export class OcmanModel implements IDisposable {
     // With the same id a request that did arrive is not done twice; one that the server refused needs a new id.
     const next = creation.error?.code === 'server_unreachable' ? id : UUID.uuid4();
     const request = { ...creation.request, request_id: next };
-    await this._create({ ...creation, id: next, request, phase: 'creating', error: undefined, progress: undefined });
+    await this._create({
+      ...creation,
+      id: next,
+      request,
+      phase: 'creating',
+      error: undefined,
+      progress: undefined
+    });
   }
 
   dismissCreation(id: string): void {
@@ -247,7 +263,6 @@ export class OcmanModel implements IDisposable {
 
   private _onConnection(_: Connection, state: ConnectionState): void {
     if (state.phase === 'live') {
-      this._detailed.clear();
       void this._loadCapabilities();
     }
     this._tell();
@@ -258,6 +273,8 @@ export class OcmanModel implements IDisposable {
       const snapshot: Snapshot = message.data ?? message;
       this._setState(reduce.applySnapshot(this._state, snapshot, message.host ?? LOCAL));
       this._isLoaded = true;
+      // A snapshot comes without the slow parts.
+      this._detailed.clear();
       // Whose text comes is chosen by the views that show it; the panel shows none.
       this._connection.send({ subscribe: { sessions: [] } });
       if (this._place) {
@@ -427,5 +444,7 @@ export class OcmanModel implements IDisposable {
 export function currentRepository(model: OcmanModel): Repository | undefined {
   const { repositories } = model.state;
   const here = model.place?.repository;
-  return (here && repositories.get(here)) || (repositories.size === 1 ? [...repositories.values()][0] : undefined);
+  return (
+    (here && repositories.get(here)) || (repositories.size === 1 ? [...repositories.values()][0] : undefined)
+  );
 }

@@ -20,7 +20,10 @@ declare const require: (path: string) => { version: string };
 const PAGE_VERSION: string = require('../package.json').version;
 
 /** The model of this page, for other plugins that show sessions. */
-export const IOcmanModel = new Token<OcmanModel>('ocman-jupyter:IOcmanModel', 'Repositories, worktrees and sessions of ocman.');
+export const IOcmanModel = new Token<OcmanModel>(
+  'ocman-jupyter:IOcmanModel',
+  'Repositories, worktrees and sessions of ocman.'
+);
 
 export const CommandIDs = {
   showPanel: 'ocman:show-panel',
@@ -50,7 +53,11 @@ const model: JupyterFrontEndPlugin<OcmanModel> = {
 /** A step through many folders is one question, in milliseconds. */
 const FOLDER_SETTLES = 400;
 
-function followFileBrowser(app: JupyterFrontEnd, model: OcmanModel, fileBrowser: IDefaultFileBrowser | null): void {
+function followFileBrowser(
+  app: JupyterFrontEnd,
+  model: OcmanModel,
+  fileBrowser: IDefaultFileBrowser | null
+): void {
   // `serverRoot` hides the home directory behind "~", which means nothing to the server.
   const root = PageConfig.getOption('ocmanRoot') || PageConfig.getOption('serverRoot');
   if (!root.startsWith('/')) {

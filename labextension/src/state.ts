@@ -117,7 +117,12 @@ export function applyWorktrees(state: State, list: WorktreeList, host: string = 
   return mergeWorktrees(state, list, host, state.repositories.get(keyOf(host, list.repo_root)));
 }
 
-function mergeWorktrees(state: State, list: WorktreeList, host: string, earlier: Repository | undefined): State {
+function mergeWorktrees(
+  state: State,
+  list: WorktreeList,
+  host: string,
+  earlier: Repository | undefined
+): State {
   const key = keyOf(host, list.repo_root);
   const worktrees = new Map<string, Worktree>();
   const sessions = new Map(state.sessions);
@@ -148,7 +153,13 @@ function withKnownDetails(worktree: Worktree, earlier: Worktree | undefined): Wo
     return worktree;
   }
   const { changes, ahead, behind, merged } = earlier;
-  return { ...worktree, changes, ahead, behind, merged: worktree.merged === 'unknown' ? merged : worktree.merged };
+  return {
+    ...worktree,
+    changes,
+    ahead,
+    behind,
+    merged: worktree.merged === 'unknown' ? merged : worktree.merged
+  };
 }
 
 function keptAsks(state: State, snapshot: Snapshot, host: string): ReadonlyMap<string, KnownAsk> {
@@ -163,7 +174,12 @@ function keptAsks(state: State, snapshot: Snapshot, host: string): ReadonlyMap<s
     } else if (known.phase === 'done') {
       asks.set(key, known);
     } else {
-      asks.set(key, { ...known, phase: 'done', reply: known.reply ?? 'gone', mine: known.phase === 'sending' });
+      asks.set(key, {
+        ...known,
+        phase: 'done',
+        reply: known.reply ?? 'gone',
+        mine: known.phase === 'sending'
+      });
     }
   }
   for (const ask of [...open.values()].sort((a, b) => compare(a.created, b.created))) {
@@ -196,13 +212,23 @@ export function applyEvent(state: State, event: HostEvent): State {
       if (!session || session.status === data.status) {
         return state;
       }
-      return { ...state, sessions: withEntry(state.sessions, key, { ...session, status: data.status as SessionStatus }) };
+      return {
+        ...state,
+        sessions: withEntry(state.sessions, key, { ...session, status: data.status as SessionStatus })
+      };
     }
     case 'ask.created': {
       const ask = data as Ask;
       const key = keyOf(ask.host ?? host, ask.id);
       const known = state.asks.get(key);
-      return { ...state, asks: withEntry(state.asks, key, known ? { ...known, ask } : { ask, phase: 'open' }) };
+      return {
+        ...state,
+        asks: withEntry(
+          state.asks,
+          key,
+          known?.phase === 'sending' ? { ...known, ask } : { ask, phase: 'open' }
+        )
+      };
     }
     case 'ask.resolved': {
       const key = keyOf(host, data.id);
@@ -225,7 +251,10 @@ export function applyEvent(state: State, event: HostEvent): State {
       return { ...state, repositories: withEntry(state.repositories, key, { ...repository, worktrees }) };
     }
     case 'instance.changed':
-      return { ...state, instances: withEntry(state.instances, keyOf(host, data.repo_root), data as Instance) };
+      return {
+        ...state,
+        instances: withEntry(state.instances, keyOf(host, data.repo_root), data as Instance)
+      };
     default:
       return state;
   }
@@ -243,7 +272,9 @@ export function repositoryOf(state: State, host: string, path: string): Reposito
 
 function changeWorktree(state: State, host: string, data: Worktree & { repo_root?: string }): State {
   const { sessions: _, repo_root: root, ...worktree } = data;
-  const repository = root ? state.repositories.get(keyOf(host, root)) : repositoryOf(state, host, worktree.path);
+  const repository = root
+    ? state.repositories.get(keyOf(host, root))
+    : repositoryOf(state, host, worktree.path);
   if (!repository) {
     return state;
   }
@@ -252,7 +283,10 @@ function changeWorktree(state: State, host: string, data: Worktree & { repo_root
     worktree.path,
     withKnownDetails(worktree, repository.worktrees.get(worktree.path))
   );
-  return { ...state, repositories: withEntry(state.repositories, repository.key, { ...repository, worktrees }) };
+  return {
+    ...state,
+    repositories: withEntry(state.repositories, repository.key, { ...repository, worktrees })
+  };
 }
 
 // --- asks ----------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ function check(name: string, body: () => Promise<void>): void {
   });
 }
 
-check('one socket: live with the snapshot, and nobody\'s text is asked for', async () => {
+check("one socket: live with the snapshot, and nobody's text is asked for", async () => {
   const { model, sockets, last } = start();
   assert.equal(model.connection.phase, 'connecting');
   last().get({ type: 'snapshot', host: 'local', seq: 1, data: snapshot({ sessions: [session('a')] }) });
@@ -193,7 +193,10 @@ check('an answer that came too late says that it was answered elsewhere', async 
   });
   last().get({ type: 'snapshot', host: 'local', data: snapshot({ asks: [ask('p')] }) });
   await model.reply(key('p'), { reply: 'once' });
-  assert.deepEqual([model.state.asks.get(key('p'))?.phase, model.state.asks.get(key('p'))?.mine], ['done', false]);
+  assert.deepEqual(
+    [model.state.asks.get(key('p'))?.phase, model.state.asks.get(key('p'))?.mine],
+    ['done', false]
+  );
   model.dispose();
 });
 
@@ -227,7 +230,11 @@ check('a new worktree session has a row until its worktree is there', async () =
   last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [list([])] }) });
   const creating = model.create({ directory: '/r', branch: 'idea' }, key('/r'));
   const [id] = model.creations.keys();
-  last().get({ type: 'progress', host: 'local', data: { operation: id, message: 'Checking out', fraction: 0.4, directory: '/r' } });
+  last().get({
+    type: 'progress',
+    host: 'local',
+    data: { operation: id, message: 'Checking out', fraction: 0.4, directory: '/r' }
+  });
   assert.deepEqual(model.creations.get(id)?.progress, { message: 'Checking out', fraction: 0.4 });
   await creating;
   assert.equal(model.creations.size, 0);
@@ -236,58 +243,69 @@ check('a new worktree session has a row until its worktree is there', async () =
   model.dispose();
 });
 
-check('a failed creation tried again: the same id when nobody answered, a new one after a refusal', async () => {
-  const ids: unknown[] = [];
-  const errors = [ApiError.unreachable(), new ApiError('path_conflict', 'taken'), new ApiError('path_conflict', 'taken')];
-  const { model } = start({
-    createWorktree: (request: WorktreeRequest) => {
-      ids.push(request.request_id);
-      throw errors[ids.length - 1];
-    }
-  });
-  await model.create({ directory: '/r', branch: 'idea' }, key('/r'));
-  await model.retryCreation([...model.creations.keys()][0]);
-  await model.retryCreation([...model.creations.keys()][0]);
-  assert.equal(ids[0], ids[1]);
-  assert.notEqual(ids[1], ids[2]);
-  const [creation] = model.creations.values();
-  assert.deepEqual([creation.phase, creation.error?.code], ['failed', 'path_conflict']);
-  model.dismissCreation(creation.id);
-  assert.equal(model.creations.size, 0);
-  model.dispose();
-});
+check(
+  'a failed creation tried again: the same id when nobody answered, a new one after a refusal',
+  async () => {
+    const ids: unknown[] = [];
+    const errors = [
+      ApiError.unreachable(),
+      new ApiError('path_conflict', 'taken'),
+      new ApiError('path_conflict', 'taken')
+    ];
+    const { model } = start({
+      createWorktree: (request: WorktreeRequest) => {
+        ids.push(request.request_id);
+        throw errors[ids.length - 1];
+      }
+    });
+    await model.create({ directory: '/r', branch: 'idea' }, key('/r'));
+    await model.retryCreation([...model.creations.keys()][0]);
+    await model.retryCreation([...model.creations.keys()][0]);
+    assert.equal(ids[0], ids[1]);
+    assert.notEqual(ids[1], ids[2]);
+    const [creation] = model.creations.values();
+    assert.deepEqual([creation.phase, creation.error?.code], ['failed', 'path_conflict']);
+    model.dismissCreation(creation.id);
+    assert.equal(model.creations.size, 0);
+    model.dispose();
+  }
+);
 
-check('a worktree that appears in nobody\'s list is asked for', async () => {
+check("a worktree that appears in nobody's list is asked for", async () => {
   const { model, last, calls } = start({ worktrees: () => list([worktree('new')]) });
   last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [list([])] }) });
   last().get({ type: 'worktree.changed', host: 'local', data: worktree('new') });
   await settle();
-  assert.deepEqual(calls.filter(([name]) => name === 'worktrees'), [
-    ['worktrees', ['/r/new', { changes: true, host: 'local' }]]
-  ]);
+  assert.deepEqual(
+    calls.filter(([name]) => name === 'worktrees'),
+    [['worktrees', ['/r/new', { changes: true, host: 'local' }]]]
+  );
   assert.ok(model.state.repositories.get(key('/r'))?.worktrees.has('/r/new'));
   model.dispose();
 });
 
-check('the folder of the user: the last one counts, and it is asked for again after a reconnect', async () => {
-  const { model, last, calls } = start({
-    worktrees: (directory: string) => {
-      if (directory === '/nothing') {
-        throw new ApiError('not_a_repository', 'no', 'git init');
+check(
+  'the folder of the user: the last one counts, and it is asked for again after a reconnect',
+  async () => {
+    const { model, last, calls } = start({
+      worktrees: (directory: string) => {
+        if (directory === '/nothing') {
+          throw new ApiError('not_a_repository', 'no', 'git init');
+        }
+        return list([]);
       }
-      return list([]);
-    }
-  });
-  void model.goTo('/r');
-  last().get({ type: 'snapshot', host: 'local', data: snapshot({}) });
-  await settle();
-  assert.equal(model.place?.repository, key('/r'));
-  await model.goTo('/nothing');
-  assert.deepEqual([model.place?.repository, model.place?.error?.hint], [null, 'git init']);
-  await model.goTo('/nothing');
-  assert.equal(calls.filter(([name]) => name === 'worktrees').length, 2);
-  last().get({ type: 'snapshot', host: 'local', data: snapshot({}) });
-  await settle();
-  assert.equal(calls.filter(([name]) => name === 'worktrees').length, 3);
-  model.dispose();
-});
+    });
+    void model.goTo('/r');
+    last().get({ type: 'snapshot', host: 'local', data: snapshot({}) });
+    await settle();
+    assert.equal(model.place?.repository, key('/r'));
+    await model.goTo('/nothing');
+    assert.deepEqual([model.place?.repository, model.place?.error?.hint], [null, 'git init']);
+    await model.goTo('/nothing');
+    assert.equal(calls.filter(([name]) => name === 'worktrees').length, 2);
+    last().get({ type: 'snapshot', host: 'local', data: snapshot({}) });
+    await settle();
+    assert.equal(calls.filter(([name]) => name === 'worktrees').length, 3);
+    model.dispose();
+  }
+);

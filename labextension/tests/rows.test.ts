@@ -11,7 +11,11 @@ import { key, list, session, snapshot, worktree } from './records';
 
 const VIEW: View = { toggled: new Map(), unfolded: new Set(), filter: '', activeOnly: false, here: null };
 
-function tree(facts: Partial<Snapshot>, view: Partial<View> = {}, creations: ReadonlyMap<string, Creation> = new Map()) {
+function tree(
+  facts: Partial<Snapshot>,
+  view: Partial<View> = {},
+  creations: ReadonlyMap<string, Creation> = new Map()
+) {
   const built = buildTree(applySnapshot(EMPTY, snapshot(facts)), creations, { ...VIEW, ...view });
   const drawn = built.rows.map(row => {
     const name =
@@ -59,22 +63,36 @@ test('sessions of a folder that is no worktree are still there', () => {
   const { drawn } = tree(
     {
       repositories: [list([worktree('w')], { repo_root: '/r' })],
-      sessions: [session('lost', { directory: '/gone' }), session('foreign', { directory: '/x', repo_root: null })]
+      sessions: [
+        session('lost', { directory: '/gone' }),
+        session('foreign', { directory: '/x', repo_root: null })
+      ]
     },
-    { toggled: new Map([['elsewhere\nlocal\n/r', true], ['nowhere', true]]) }
+    {
+      toggled: new Map([
+        ['elsewhere\nlocal\n/r', true],
+        ['nowhere', true]
+      ])
+    }
   );
   assert.deepEqual(drawn, ['r', '  w', '  elsewhere', '    lost', 'elsewhere', '  foreign']);
 });
 
 test('sessions of subagents are not listed', () => {
-  const { drawn } = tree({ repositories: [list([worktree('w')])], sessions: [session('child', { parent_id: 'x' })] });
+  const { drawn } = tree({
+    repositories: [list([worktree('w')])],
+    sessions: [session('child', { parent_id: 'x' })]
+  });
   assert.deepEqual(drawn, ['r', '  w']);
 });
 
 test('a filter says how much it hides, and opens what it found', () => {
   const facts = {
     repositories: [list([main, worktree('loader'), worktree('plots')])],
-    sessions: [session('a', { directory: '/r/plots', title: 'Fix the LOADER' }), session('b', { directory: '/r/plots' })]
+    sessions: [
+      session('a', { directory: '/r/plots', title: 'Fix the LOADER' }),
+      session('b', { directory: '/r/plots' })
+    ]
   };
   const found = tree(facts, { filter: 'loader', toggled: new Map([[key('/r'), false]]) });
   assert.deepEqual(found.drawn, ['r', '  loader', '  plots', '    a']);
@@ -95,7 +113,9 @@ test('only active sessions, on demand', () => {
 });
 
 test('many sessions of a worktree are folded, but never an active one', () => {
-  const sessions = Array.from({ length: 100 }, (_, i) => session(`s${i}`, { created: `2026-01-01T00:00:${i}Z` }));
+  const sessions = Array.from({ length: 100 }, (_, i) =>
+    session(`s${i}`, { created: `2026-01-01T00:00:${i}Z` })
+  );
   sessions.push(session('asks', { status: 'needs_you', created: '2020-01-01T00:00:00Z' }));
   const facts = { repositories: [list([worktree('w')])], sessions };
   const { rows } = tree(facts);
@@ -115,7 +135,10 @@ test('the repository of the current folder is first and open, an idle other one 
 
 test('namesakes tell their folder', () => {
   const { rows } = tree({ repositories: [list([], { repo_root: '/a/x' }), list([], { repo_root: '/b/x' })] });
-  assert.deepEqual(rows.map(row => row.kind === 'repository' && row.folder), ['/a', '/b']);
+  assert.deepEqual(
+    rows.map(row => row.kind === 'repository' && row.folder),
+    ['/a', '/b']
+  );
 });
 
 test('a worktree session that is being made has a row at once', () => {
@@ -125,7 +148,11 @@ test('a worktree session that is being made has a row at once', () => {
     repository: key('/r'),
     phase: 'creating'
   };
-  assert.deepEqual(tree({ repositories: [list([main])] }, {}, new Map([['c', creation]])).drawn, ['r', '  idea', '  main']);
+  assert.deepEqual(tree({ repositories: [list([main])] }, {}, new Map([['c', creation]])).drawn, [
+    'r',
+    '  idea',
+    '  main'
+  ]);
 });
 
 test('every row knows its place among its siblings', () => {

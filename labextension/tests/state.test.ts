@@ -4,7 +4,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Snapshot } from '../src/records';
-import { EMPTY, applyEvent, applySnapshot, applyWorktrees, failedAsk, forgetAsk, isWithin, keyOf, sendingAsk } from '../src/state';
+import {
+  EMPTY,
+  applyEvent,
+  applySnapshot,
+  applyWorktrees,
+  failedAsk,
+  forgetAsk,
+  isWithin,
+  keyOf,
+  sendingAsk
+} from '../src/state';
 import { ask, key, list, session, snapshot, worktree } from './records';
 
 const event = (type: string, data: object, host = 'local') => ({ type, host, data });
@@ -16,7 +26,11 @@ test('a snapshot replaces what was there before', () => {
 });
 
 test('a snapshot of one host leaves the things of the others', () => {
-  let state = applySnapshot(EMPTY, snapshot({ sessions: [session('a', { host: 'far' })], asks: [ask('p', { host: 'far' })] }), 'far');
+  let state = applySnapshot(
+    EMPTY,
+    snapshot({ sessions: [session('a', { host: 'far' })], asks: [ask('p', { host: 'far' })] }),
+    'far'
+  );
   state = applySnapshot(state, snapshot({ sessions: [session('b')] }));
   assert.deepEqual([...state.sessions.keys()], [keyOf('far', 'a'), key('b')]);
   assert.equal(state.asks.get(keyOf('far', 'p'))?.phase, 'open');
@@ -24,7 +38,10 @@ test('a snapshot of one host leaves the things of the others', () => {
 
 test('a session that the server found in a worktree stays there although its directory is a link', () => {
   const linked = session('a', { directory: '/link/to/w' });
-  let state = applySnapshot(EMPTY, snapshot({ repositories: [list([worktree('w', { sessions: [linked] })])] }));
+  let state = applySnapshot(
+    EMPTY,
+    snapshot({ repositories: [list([worktree('w', { sessions: [linked] })])] })
+  );
   state = applyEvent(state, event('session.updated', { ...linked, title: 'new' }));
   assert.equal(state.sessions.get(key('a'))?.place, '/r/w');
   state = applyEvent(state, event('session.updated', { ...linked, directory: '/elsewhere' }));
@@ -36,12 +53,21 @@ test('a status changes one session, and nothing when it is the same or the sessi
   const after = applyEvent(before, event('session.status', { id: 'a', directory: '/r', status: 'busy' }));
   assert.equal(after.sessions.get(key('a'))?.status, 'busy');
   assert.equal(after.sessions.get(key('b')), before.sessions.get(key('b')));
-  assert.equal(applyEvent(after, event('session.status', { id: 'a', directory: '/r', status: 'busy' })), after);
-  assert.equal(applyEvent(after, event('session.status', { id: 'x', directory: '/r', status: 'busy' })), after);
+  assert.equal(
+    applyEvent(after, event('session.status', { id: 'a', directory: '/r', status: 'busy' })),
+    after
+  );
+  assert.equal(
+    applyEvent(after, event('session.status', { id: 'x', directory: '/r', status: 'busy' })),
+    after
+  );
 });
 
 test('a removed session and a removed worktree are gone', () => {
-  let state = applySnapshot(EMPTY, snapshot({ sessions: [session('a')], repositories: [list([worktree('w')])] }));
+  let state = applySnapshot(
+    EMPTY,
+    snapshot({ sessions: [session('a')], repositories: [list([worktree('w')])] })
+  );
   state = applyEvent(state, event('session.removed', { id: 'a', directory: '/r/w' }));
   state = applyEvent(state, event('worktree.removed', { path: '/r/w', repo_root: '/r' }));
   assert.equal(state.sessions.size, 0);
@@ -60,7 +86,13 @@ test('a changed worktree is found by its path, and a new one by its repository',
 });
 
 test('a list without the slow parts keeps those that are known of the same commit', () => {
-  const known = worktree('w', { head: 'c1', changes: { modified: 2, untracked: 0, conflicted: 0 }, ahead: 1, behind: 0, merged: 'no' });
+  const known = worktree('w', {
+    head: 'c1',
+    changes: { modified: 2, untracked: 0, conflicted: 0 },
+    ahead: 1,
+    behind: 0,
+    merged: 'no'
+  });
   const quick = { ...known, changes: null, ahead: null, behind: null, merged: 'unknown' as const };
   const full = applyWorktrees(EMPTY, list([known]));
   const tree = (state: typeof full) => state.repositories.get(key('/r'))!.worktrees.get('/r/w')!;
@@ -97,11 +129,17 @@ test('an ask cannot be answered twice, and again after its answer failed', () =>
 });
 
 test('asks keep their places: the oldest first, new ones at the end, answered ones where they were', () => {
-  const asks = [ask('late', { created: '2026-01-02T00:00:00Z' }), ask('early', { created: '2026-01-01T00:00:00Z' })];
+  const asks = [
+    ask('late', { created: '2026-01-02T00:00:00Z' }),
+    ask('early', { created: '2026-01-01T00:00:00Z' })
+  ];
   let state = applySnapshot(EMPTY, snapshot({ asks }));
   state = applyEvent(state, event('ask.created', ask('new')));
   state = applyEvent(state, event('ask.resolved', { id: 'early', session_id: 'a', reply: 'once' }));
-  assert.deepEqual([...state.asks.values()].map(known => known.ask.id), ['early', 'late', 'new']);
+  assert.deepEqual(
+    [...state.asks.values()].map(known => known.ask.id),
+    ['early', 'late', 'new']
+  );
 });
 
 test('an ask that is not in a new snapshot was answered in the gap', () => {

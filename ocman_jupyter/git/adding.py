@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 from collections.abc import Awaitable
@@ -239,6 +240,13 @@ def _free_place(repository: Repository, branch: str, places: list[Checkout]) -> 
     if os.path.join(repository.worktrees_root, names[0]) in taken:
         names = [distinct_slug(branch)]
     path = os.path.join(repository.worktrees_root, names[0])
+    parent = os.path.dirname(path)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent):
+        raise PathConflict(
+            f"{shown(parent)} is in the way: it is not a folder.", details={"path": shown(parent)}
+        )
     try:
         info = os.lstat(path)
     except FileNotFoundError:
@@ -250,13 +258,8 @@ def _free_place(repository: Repository, branch: str, places: list[Checkout]) -> 
             f"Something else is at {shown(path)}, where the worktree of {branch} belongs.",
             details={"path": shown(path), "branch": branch},
         )
-    parent = os.path.dirname(path)
-    while not os.path.lexists(parent):
-        parent = os.path.dirname(parent)
-    if not os.path.isdir(parent):
-        raise PathConflict(f"{shown(parent)} is not a folder.", details={"path": shown(parent)})
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise cannot_make(parent, PermissionError(13, "Permission denied"))
+    if not os.access(parent, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise cannot_make(parent, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     return path
 
 

@@ -54,6 +54,9 @@ _LOCATING = frozenset(
 )
 _LOCK_FILE = re.compile(rb"[Uu]nable to create '(?P<path>.+?\.lock)': File exists", re.DOTALL)
 _UNSAFE = re.compile(rb"(?:dubious ownership in|unsafe) repository (?:at |\()?'(?P<path>.+?)'", re.DOTALL)
+_STUMBLED = re.compile(rb"fatal: .*worktrees/[^/\n]+/(commondir|gitdir|HEAD)\b")
+"""git dies when it meets a worktree that another git is just making; a moment later it does not."""
+_ATTEMPTS = 8
 _GRACE = 5.0
 """Seconds a cancelled write may take to tidy up before it is killed."""
 
@@ -246,14 +249,18 @@ class Git:
             deadline = self._timeout if deadline is None else deadline
         for name, value in (config or {}).items():
             argv += ["-c", f"{name}={value}"]
-        call = _Call([*argv, *args], env, input, to_files=write)
-        self.started += 1
-        try:
-            completed = await self._finish(call, on_start, write, deadline, progress)
-        except OSError as error:
-            raise GitMissing(
-                f"git cannot be started: {error.strerror or error}", details={"command": self._command}
-            ) from error
+        for attempt in range(_ATTEMPTS):
+            call = _Call([*argv, *args], env, input, to_files=write)
+            self.started += 1
+            try:
+                completed = await self._finish(call, on_start, write, deadline, progress)
+            except OSError as error:
+                raise GitMissing(
+                    f"git cannot be started: {error.strerror or error}", details={"command": self._command}
+                ) from error
+            if completed.code == 0 or not _STUMBLED.search(completed.err):
+                break
+            await asyncio.sleep(0.01 * (attempt + 1))
         if completed.code not in ok:
             raise explain(args, completed, cwd)
         return completed

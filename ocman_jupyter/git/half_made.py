@@ -172,9 +172,17 @@ async def take_back(git: Git, repository: Repository, path: str, branch: str) ->
     if place.admin is not None:
         if place.finished:
             done = await git.run(
-                "status", "--porcelain", "-z", "--ignored", "--untracked-files=all", cwd=path, ok=_ANY
+                "status",
+                "--porcelain",
+                "-z",
+                "--no-renames",
+                "--ignored",
+                "--untracked-files=all",
+                cwd=path,
+                ok=_ANY,
             )
-            foreign = done.code != 0 or bool(done.out)
+            differing = [line for line in done.out.split(b"\0") if line and not line.startswith(b" D ")]
+            foreign = done.code != 0 or bool(differing)
         elif not place.on_branch and not await _is_bare_start(git, place, path):
             return False  # somebody else's
         else:

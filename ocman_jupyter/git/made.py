@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ocman_jupyter.errors import PathConflict
 from ocman_jupyter.store import Store
 
+T = TypeVar("T")
 _COLUMNS = "path, identity, branch, branch_made, base_ref, base_sha, state, pid, pid_started, created"
 
 
@@ -35,6 +38,17 @@ def _made(row: tuple[object, ...]) -> Made:
     return replace(made, branch_made=bool(made.branch_made))
 
 
+async def _run(store: Store, work: Callable[[sqlite3.Connection], T]) -> T:
+    try:
+        return await store.run(work)
+    except sqlite3.OperationalError as error:
+        raise PathConflict(
+            f"ocman's state file cannot be used: {error}.",
+            hint="Free some space, or make the file writable.",
+            details={"path": str(store.path)},
+        ) from error
+
+
 async def of_repository(store: Store, identity: str) -> dict[str, Made]:
     """All rows of a repository by path."""
 
@@ -42,7 +56,7 @@ async def of_repository(store: Store, identity: str) -> dict[str, Made]:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM worktrees WHERE identity = ?", (identity,))
         return [_made(row) for row in rows]
 
-    return {made.path: made for made in await store.run(work)}
+    return {made.path: made for made in await _run(store, work)}
 
 
 async def at(store: Store, path: str) -> Made | None:
@@ -52,7 +66,7 @@ async def at(store: Store, path: str) -> Made | None:
         row = connection.execute(f"SELECT {_COLUMNS} FROM worktrees WHERE path = ?", (path,)).fetchone()
         return _made(row) if row else None
 
-    return await store.run(work)
+    return await _run(store, work)
 
 
 async def save(store: Store, made: Made) -> None:
@@ -75,14 +89,7 @@ async def save(store: Store, made: Made) -> None:
             f"INSERT OR REPLACE INTO worktrees ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", values
         )
 
-    try:
-        await store.run(work)
-    except sqlite3.OperationalError as error:
-        raise PathConflict(
-            f"ocman's state file cannot be written: {error}.",
-            hint="Free some space, or make the file writable.",
-            details={"path": str(store.path)},
-        ) from error
+    await _run(store, work)
 
 
 async def forget(store: Store, path: str) -> None:
@@ -91,4 +98,4 @@ async def forget(store: Store, path: str) -> None:
     def work(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM worktrees WHERE path = ?", (path,))
 
-    await store.run(work)
+    await _run(store, work)

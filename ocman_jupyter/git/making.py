@@ -86,7 +86,7 @@ class Making:
     async def run(self, progress: Progress | None) -> Added:
         try:
             return await self._make(progress)
-        except BaseException as error:
+        except (Exception, asyncio.CancelledError) as error:
             try:
                 left = await _whole(self._undo())
             except asyncio.CancelledError:  # the caller gave up twice

@@ -148,7 +148,7 @@ class Statuses:
 
         try:
             seen = await self._git.disk(work)
-        except OSError:
+        except (OSError, RuntimeError):  # the tree goes away, or we are closing
             return
         if seen is not None:
             self._seen[path] = seen

@@ -7,6 +7,7 @@ time.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
@@ -85,7 +86,7 @@ class Names:
 NAMES = Names()
 
 
-def complete(line: str, symbol: str, names: Names = NAMES, variables: Any = ()) -> list[str]:
+def complete(line: str, symbol: str, variables: Sequence[str] = ()) -> list[str]:
     """What may stand where the cursor is.
 
     Parameters
@@ -131,7 +132,7 @@ def complete(line: str, symbol: str, names: Names = NAMES, variables: Any = ()) 
     wanted = kinds.get(verb, ())[place : place + 1]
     found: list[str] = []
     for kind in wanted:
-        found = _CHOICES[verb] if kind == "choice" else names.get(kind)
+        found = _CHOICES[verb] if kind == "choice" else NAMES.get(kind)
         if kind == "ask":
             found = found + _CHOICES["reply"]
     return [name for name in found if name.startswith(symbol)]

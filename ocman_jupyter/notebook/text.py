@@ -66,8 +66,11 @@ def size(count: int | None) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A plain table; every cell is cleaned and on one line."""
-    lines = [list(head)] + [[one_line(cell, 60) for cell in row] for row in rows]
+    """A plain table; every cell is cleaned and on one line, all but those of the last column are cut."""
+    last = len(head) - 1
+    lines = [list(head)] + [
+        [one_line(cell, 500 if i == last else 60) for i, cell in enumerate(row)] for row in rows
+    ]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

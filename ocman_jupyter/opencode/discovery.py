@@ -1,4 +1,4 @@
-"""Finds the OpenCode processes of this user that listen on this machine, and those that are in one repository."""
+"""Finds the OpenCode processes of this user that listen here, and those of them in one repository."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from . import processes
 from .processes import Listener, Process
+
+if TYPE_CHECKING:
+    import psutil
 
 Belongs = Callable[[str], "Awaitable[bool] | bool"]
 """Whether a directory is in the repository that is asked about."""
@@ -84,8 +88,8 @@ def scan() -> list[Found]:
     return found
 
 
-def _is_opencode(process) -> bool:  # noqa: ANN001  psutil is imported where it is used
-    """By name, or by the first words of its command: a package manager's shim runs it through an interpreter."""
+def _is_opencode(process: psutil.Process) -> bool:
+    """By name, or by the first words of its command: a shim runs it through an interpreter."""
     import psutil
 
     if process.name().startswith("opencode"):

@@ -18,7 +18,7 @@ STEP = 0.05
 def end(roots: Iterable[Process], launch_id: str = "", port: int = 0, grace: float = GRACE) -> bool:
     """SIGTERM, wait, SIGKILL; then the children and the group that are left; then look at the port.
 
-    ``roots`` that are not the same processes any more are not touched.  True: nothing of it is left and nothing of it
+    ``roots`` that are not the same processes any more are not touched.  True: nothing of it is left or
     listens.  Blocks for up to about twice ``grace``.
     """
     roots = [root for root in set(roots) if root.runs]

@@ -1,4 +1,4 @@
-"""The environment of an OpenCode that ocman launches: the user's own, less what must not leak, plus seed and secret."""
+"""The environment of a launch: the user's own, less what must not leak, plus seed and secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTENT = "OPENCODE_CONFIG_CONTENT"
 PASSWORD = "OPENCODE_SERVER_PASSWORD"
 USERNAME = "OPENCODE_SERVER_USERNAME"
 PLUGIN = Path(__file__).with_name("plugin") / "hide_password.mjs"
-"""Blanks the password in the shells that OpenCode starts."""
+"""Blanks the password in OpenCode's shells where no forgetful shell can be made: see shells.py."""
 
 _DROPPED_PREFIXES = ("GIT_", "TMUX", "JUPYTERHUB_", "JPY_")
 _DROPPED = frozenset({
@@ -32,9 +32,13 @@ def launch_environment(
     launch_id: str,
     username: str,
     password: str,
+    shell: str | None,
     disable_project_config: bool = False,
 ) -> tuple[dict[str, str], Warnings]:
-    """All variables of a launch, and what the user should know about them."""
+    """All variables of a launch, and what the user should know about them.
+
+    ``shell``: one that forgets the password; without it our plugin has to hide that.
+    """
     result = {
         name: value for name, value in environ.items()
         if name not in _DROPPED and not name.startswith(_DROPPED_PREFIXES)
@@ -44,12 +48,14 @@ def launch_environment(
     warnings += said
     if seeded is not None:
         result[permissions.VARIABLE] = seeded
-    content, said = with_plugin(environ.get(CONTENT))
-    warnings += said
-    result[CONTENT] = content
-    if environ.get("OPENCODE_PURE", "").lower() in ("1", "true"):
-        warnings.append(("password_not_hidden", "OPENCODE_PURE keeps plugins out, also the one of ocman that hides "
-                         "OpenCode's password from agents."))
+    if shell is not None:
+        result["SHELL"] = shell
+    else:
+        result[CONTENT], said = with_plugin(environ.get(CONTENT))
+        warnings += said
+        if environ.get("OPENCODE_PURE", "").lower() in ("1", "true"):
+            warnings.append(("password_not_hidden", "OPENCODE_PURE keeps out the plugin that hides "
+                             "OpenCode's password from agents."))
     if disable_project_config:
         result["OPENCODE_DISABLE_PROJECT_CONFIG"] = "1"
     result.update({LAUNCH_ID: launch_id, USERNAME: username, PASSWORD: password})
@@ -70,8 +76,8 @@ def with_plugin(content: str | None) -> tuple[str, Warnings]:
             config = None
     plugins = config.get("plugin", []) if isinstance(config, dict) else None
     if not isinstance(config, dict) or not isinstance(plugins, list):
-        return content or "", [("password_not_hidden", f"{CONTENT} is not valid, so ocman could not add its plugin "
-                                "that hides OpenCode's password from agents.")]
+        return content or "", [("password_not_hidden", f"{CONTENT} is not valid, so the plugin that hides "
+                                "OpenCode's password from agents could not be added.")]
     ours = PLUGIN.as_uri()
     return json.dumps({**config, "plugin": [*(one for one in plugins if one != ours), ours]}), []
 

@@ -34,8 +34,8 @@ class Flight(Generic[T]):
 class Flights(Generic[T]):
     """At most one flight for each key.
 
-    A caller that is cancelled leaves; the work goes on for the others.  An error reaches all who wait, and the next
-    caller begins anew.
+    A caller that is cancelled leaves; the work goes on for the others.  An error reaches all who wait, and
+    the next caller begins anew.
     """
 
     def __init__(self) -> None:

@@ -6,11 +6,8 @@ import asyncio
 import dataclasses
 import logging
 import os
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from .. import errors
@@ -20,7 +17,8 @@ from . import environment, probing
 from .client import OpenCodeClient
 from .discovery import Discovery, Found
 from .flights import Flights, Progress, Say
-from .launches import Launches, digest
+from .launches import Launches
+from .locking import locked
 from .permissions import Warnings
 from .probing import Probe, Verdict
 from .processes import Process
@@ -31,10 +29,6 @@ __all__ = ["Change", "Instance", "Instances", "Target"]
 
 log = logging.getLogger(__name__)
 
-LOCK_STEP = 0.05
-"""Seconds between two looks at another program's lock."""
-LOCK_MARGIN = 30.0
-"""Seconds that another program may need besides its launch."""
 HEALTH_TRY = 1.0
 """Seconds for one try on an OpenCode that nobody knows yet: a screen's first request may hang."""
 HEALTH_TRIES = 3
@@ -75,7 +69,9 @@ class Instances:
     ``on_change``: each is called with an instance and what became of it, when this object takes note of it.
     """
 
-    def __init__(self, settings: OcmanSettings, store: Store, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: OcmanSettings, store: Store, environ: Mapping[str, str] | None = None
+    ) -> None:
         self.settings = settings
         self.registry = Registry(store)
         self.discovery = Discovery()
@@ -124,10 +120,6 @@ class Instances:
         found, _ = await self._finds.join(target.identity, lambda say: self._find(target, say))
         return found
 
-    async def _find(self, target: Target, say: Say) -> Instance | None:
-        async with self._locked(target.identity, say):
-            return self._live.get(target.identity) or await self._discover(target)
-
     async def known(self) -> list[Instance]:
         """All that run, by the records: what a program that has just begun adopts."""
         found = await asyncio.gather(
@@ -148,11 +140,12 @@ class Instances:
 
         Raises ``NotOurs`` for one that ocman did not launch, ``OpenCodeUnreachable`` when it did not end.
         """
-        stopped, _ = await self._stops.join(("stop", target.identity), lambda say: self._stop(target, say), progress)
+        stopped, _ = await self._stops.join(
+            ("stop", target.identity), lambda say: self._stop(target, say), progress)
         return stopped
 
     async def restart(self, target: Target, progress: Progress | None = None) -> Instance:
-        """End it and launch a new one, with nobody in between.  Raises as :meth:`stop` and :meth:`ensure` do."""
+        """End it and launch a new one, with nobody in between.  Raises as `stop` and `ensure` do."""
         instance, _ = await self._stops.join(
             ("restart", target.identity), lambda say: self._restart(target, say), progress)
         return instance
@@ -168,7 +161,7 @@ class Instances:
     # --- warm --------------------------------------------------------------------------------
 
     async def _warm(self, identity: str) -> Instance | None:
-        """The instance that was healthy before, if it is the same process and answers: no lock, no file, no scan."""
+        """The one that was healthy before, if it is still that process and answers: no lock, no scan."""
         instance = self._live.get(identity)
         if instance is None:
             return None
@@ -183,9 +176,16 @@ class Instances:
 
     # --- find, or launch, under the repository's lock ----------------------------------------
 
+    async def _find(self, target: Target, say: Say) -> Instance | None:
+        async with locked(self.settings, target.identity, say):
+            record = await self.registry.get(target.identity)
+            if record is not None and record.state != "running":
+                return None  # an ensure or a stop finishes what was begun there
+            return self._live.get(target.identity) or await self._discover(target)
+
     async def _find_or_launch(self, target: Target, say: Say) -> tuple[Instance, bool]:
         await self._check_directory(target)
-        async with self._locked(target.identity, say):
+        async with locked(self.settings, target.identity, say):
             record = await self.registry.get(target.identity)
             instance = await self._take_up(target, record, say) if record is not None else None
             if instance is None:
@@ -213,7 +213,7 @@ class Instances:
         return instance
 
     async def _look_at(self, record: Record) -> Instance | None:
-        """The instance of a record; ``None``: it is dead, or serves something else.  Raises where that is unsure."""
+        """The instance of a record; ``None``: it is dead, or serves something else.  Raises when unsure."""
         client = self._launches.client(record)
         seen = await probing.look(
             client, record.process or Process(0, ""), probing.is_at(record.cwd),
@@ -252,8 +252,8 @@ class Instances:
         unused = [one.pid for one, _ in others] + [found.pid for found, _ in doubtful]
         if unused:
             warnings.append((
-                "several_instances", f"More than one OpenCode runs in this repository: pid {record.pid} is used, "
-                f"not {', '.join(map(str, unused))}."))
+                "several_instances", f"More than one OpenCode runs in this repository: pid {record.pid} is "
+                f"used, not {', '.join(map(str, unused))}."))
         seeded = await self._launches.is_seeded(client, record.cwd, target.worktrees_root)
         record = dataclasses.replace(record, seeded=seeded)
         await self.registry.put(record)
@@ -282,18 +282,19 @@ class Instances:
     async def _end_if_it_moved(self, found: Found) -> None:
         """End one of ours whose repository was moved: it still serves the old path, where nothing is."""
         for record in await self.registry.all():
-            if record.owner == "ocman" and record.process == found.process and not os.path.isdir(record.cwd):
+            ours = record.owner == "ocman" and record.process == found.process
+            if ours and not await asyncio.to_thread(os.path.isdir, record.cwd):
                 await self._launches.end(record)
 
     # --- stop --------------------------------------------------------------------------------
 
     async def _stop(self, target: Target, say: Say) -> bool:
-        async with self._locked(target.identity, say):
+        async with locked(self.settings, target.identity, say):
             return await self._stop_locked(target, say)
 
     async def _restart(self, target: Target, say: Say) -> Instance:
         await self._check_directory(target)
-        async with self._locked(target.identity, say):
+        async with locked(self.settings, target.identity, say):
             await self._stop_locked(target, say)
             return await self._remember(*await self._launches.launch(target, say))
 
@@ -317,40 +318,13 @@ class Instances:
 
     # --- pieces ------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _locked(self, identity: str, say: Say) -> AsyncIterator[None]:
-        """Hold the repository's lock: one program at a time looks, launches or stops."""
-        from filelock import FileLock, Timeout
-
-        directory = await asyncio.to_thread(
-            self.settings.private_dir, str(Path(self.settings.data_dir) / "locks"))
-        lock = FileLock(directory / f"{digest(identity)}.instance.lock", timeout=0, thread_local=False)
-        begun = time.monotonic()
-        told = 0
-        while True:
-            try:
-                await asyncio.to_thread(lock.acquire)
-                break
-            except Timeout:
-                waited = time.monotonic() - begun
-            if waited > 2 * self.settings.launch_timeout + LOCK_MARGIN:
-                raise errors.OpenCodeUnreachable(
-                    "Another program has been starting or stopping this OpenCode for too long.",
-                    details={"lock": str(lock.lock_file)})
-            if int(waited) > told:
-                told = int(waited)
-                say(f"Waiting for another program that starts or stops OpenCode ({told} s)")
-            await asyncio.sleep(LOCK_STEP)
-        try:
-            yield
-        finally:
-            lock.release()
-
     async def _check_directory(self, target: Target) -> None:
         if not await asyncio.to_thread(os.path.isdir, target.cwd):
             raise errors.NoSuchDirectory(details={"path": target.cwd})
 
-    async def _remember(self, record: Record, client: OpenCodeClient, warnings: Warnings | None = None) -> Instance:
+    async def _remember(
+        self, record: Record, client: OpenCodeClient, warnings: Warnings | None = None
+    ) -> Instance:
         """Keep an instance that has just been seen healthy."""
         before = self._live.get(record.identity)
         assert record.process is not None

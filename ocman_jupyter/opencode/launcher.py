@@ -1,4 +1,4 @@
-"""Starts OpenCode in tmux or as a plain process, and ends it; environment and secrets travel in a 0600 file."""
+"""Starts OpenCode in tmux or as a plain process; environment and secrets travel in a 0600 file."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ class LaunchFiles:
             return None
 
     def remove(self) -> None:
-        for path in (self.script, self.taken, self.pid_file, self.pid_file.with_name(self.pid_file.name + ".new")):
+        new = self.pid_file.with_name(self.pid_file.name + ".new")
+        for path in (self.script, self.taken, self.pid_file, new):
             path.unlink(missing_ok=True)
 
 
@@ -144,7 +145,8 @@ class TmuxLauncher:
         try:
             await asyncio.to_thread(files.write, launch, not launch.screen)
             pane = await self.tmux.start(
-                launch.session, ["env", "-i", f"{LAUNCH_ID}={launch.launch_id}", "/bin/sh", str(files.script)])
+                launch.session,
+                ["env", "-i", f"{LAUNCH_ID}={launch.launch_id}", "/bin/sh", str(files.script)])
         except (TmuxFailed, OSError, ValueError, IndexError) as error:
             raise CannotStart(str(error)) from error
         process = processes.current(pane.pid)
@@ -193,8 +195,9 @@ class ProcessLauncher:
         def start() -> Started:
             files.write(launch, True)
             child = subprocess.Popen(
-                ["/bin/sh", str(files.script)], env={LAUNCH_ID: launch.launch_id}, cwd="/", start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                ["/bin/sh", str(files.script)], env={LAUNCH_ID: launch.launch_id}, cwd="/",
+                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)
             process = processes.current(child.pid) or Process(child.pid, "ended")
             self._children[process] = child
             # Nobody else can take note of its end, and an ended child whom nobody asks about stays a zombie.

@@ -1,10 +1,9 @@
-"""Launches a repository's OpenCode and ends it; each step is on record, so that the next program can finish it."""
+"""Launches a repository's OpenCode and ends it; each step is on record, for the next program to finish."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import logging
 import os
 import re
@@ -13,6 +12,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from .. import errors
 from ..settings import OcmanSettings
@@ -33,9 +33,11 @@ from .launcher import (
     fresh_log,
     tmux_server,
 )
+from .locking import digest
 from .permissions import Warnings
 from .processes import Process
 from .registry import Record, Registry
+from .shells import forgetful_shell
 from .target import Target
 from .versions import opencode_version, screen_takes_password
 from .waiting import Ready, wait_until_ready
@@ -55,7 +57,9 @@ Launched = tuple[Record, OpenCodeClient, Warnings]
 class Launches:
     """Call it while the repository's lock is held."""
 
-    def __init__(self, settings: OcmanSettings, registry: Registry, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: OcmanSettings, registry: Registry, environ: Mapping[str, str] | None = None
+    ) -> None:
         self.settings = settings
         self.registry = registry
         self._environ = environ
@@ -65,13 +69,14 @@ class Launches:
         return os.environ if self._environ is None else self._environ
 
     def client(self, record: Record, url: str | None = None) -> OpenCodeClient:
-        return OpenCodeClient(url or record.url, record.password, record.username, self.settings.request_timeout)
+        return OpenCodeClient(
+            url or record.url, record.password, record.username, self.settings.request_timeout)
 
     async def launch(self, target: Target, say: Say) -> Launched:
         """Launch one and wait until it answers.
 
-        Raises ``OpenCodeMissing``, ``LaunchFailed`` or ``LaunchTimeout``; what was launched is ended and forgotten
-        then.  When the wait is cancelled everything stays as it is: the record says ``launching``.
+        Raises ``OpenCodeMissing``, ``LaunchFailed`` or ``LaunchTimeout``; what was launched is ended and
+        forgotten then.  When the wait is cancelled everything stays as it is: the record says ``launching``.
         """
         command = await asyncio.to_thread(find_opencode, self.settings)
         if command is None:
@@ -91,7 +96,7 @@ class Launches:
             raise self._cannot_start(error) from error
 
     async def finish(self, target: Target, record: Record, say: Say) -> Launched | None:
-        """Go on with a launch whose program ended in the middle; ``None``: it came to nothing and was cleaned up."""
+        """Go on with a launch whose program ended in the middle; ``None``: it was cleaned up."""
         launched = await self.launched(record)
         if launched is None:
             await self.end(record)
@@ -100,8 +105,8 @@ class Launches:
         seconds = max(FINISH_AT_LEAST, record.launched_at + self.settings.launch_timeout - time.time())
         started = Started(launched, record.tmux_session)
         try:
-            return await self._wait(
-                target, record, started, self.launcher(record), say, min(seconds, self.settings.launch_timeout), [])
+            seconds = min(seconds, self.settings.launch_timeout)
+            return await self._wait(target, record, started, self.launcher(record), say, seconds, [])
         except (errors.LaunchFailed, errors.LaunchTimeout) as error:
             if error.details.get("stopped") is False:
                 raise
@@ -157,14 +162,7 @@ class Launches:
 
     async def is_seeded(self, client: OpenCodeClient, directory: str, worktrees_root: str) -> bool:
         """Whether agents of a running one may work below the root without an ask."""
-        try:
-            config = await client.config(directory)
-            if permissions.is_seeded(config, worktrees_root) and permissions.order_matters(config):
-                return permissions.agents_allow(await client.agents(directory), worktrees_root)
-            return permissions.is_seeded(config, worktrees_root)
-        except errors.OcmanError as error:
-            log.warning("OpenCode's configuration could not be read: %s", error)
-            return False
+        return await self._seeded(client, await self._config(client, directory), directory, worktrees_root)
 
     # --- pieces of a launch ------------------------------------------------------------------
 
@@ -172,10 +170,7 @@ class Launches:
         self, launcher: Launcher, target: Target, say: Say, argv: tuple[str, ...], warnings: Warnings
     ) -> Launched:
         launch_id, password = uuid.uuid4().hex[:16], secrets.token_urlsafe(32)
-        environ, said = await asyncio.to_thread(
-            environment.launch_environment, self.environ(), worktrees_root=target.worktrees_root,
-            launch_id=launch_id, username=USERNAME, password=password,
-            disable_project_config=self.settings.disable_project_config)
+        environ, said = await asyncio.to_thread(self._launch_environment, target, launch_id, password)
         if launcher.kind == "tmux":
             environ["TERM"] = "tmux-256color"
         try:
@@ -183,7 +178,8 @@ class Launches:
         except OSError as error:
             raise CannotStart(str(error)) from error
         launch = Launch(
-            launch_id, session_name(target), argv, target.cwd, environ, log_path, screen="serve" not in argv[1:2])
+            launch_id, session_name(target), argv, target.cwd, environ, log_path,
+            screen="serve" not in argv[1:2])
         record = Record(
             identity=target.identity, state="launching", root=target.root, cwd=target.cwd, owner="ocman",
             username=USERNAME, password=password, launch_id=launch_id, launcher=launcher.kind,
@@ -221,10 +217,14 @@ class Launches:
         return await self._settled(target, record, ready, warnings)
 
     async def _settled(self, target: Target, record: Record, ready: Ready, warnings: Warnings) -> Launched:
-        seeded = await self.is_seeded(ready.client, record.cwd, target.worktrees_root)
+        config = await self._config(ready.client, record.cwd)
+        seeded = await self._seeded(ready.client, config, record.cwd, target.worktrees_root)
         if not seeded and not permissions.unusable(target.worktrees_root):
-            warnings = [*warnings, ("permission_not_seeded", "OpenCode's configuration does not let agents work below "
-                                    f"{target.worktrees_root} without an ask.")]
+            warnings = [*warnings, ("permission_not_seeded", "OpenCode's configuration does not let agents "
+                                    f"work below {target.worktrees_root} without an ask.")]
+        if config.get("shell"):
+            warnings = [*warnings, ("password_not_hidden", f"OpenCode's configuration names a shell "
+                                    f"({config['shell']}), in which agents can read its server's password.")]
         record = dataclasses.replace(
             record, state="running", url=ready.url, port=ready.port, pid=ready.process.pid,
             pid_mark=ready.process.mark, version=ready.version, seeded=seeded,
@@ -233,6 +233,24 @@ class Launches:
         (await self._files(record.launch_id)).remove()
         return record, ready.client, warnings
 
+    async def _config(self, client: OpenCodeClient, directory: str) -> dict[str, Any]:
+        try:
+            return await client.config(directory)
+        except errors.OcmanError as error:
+            log.warning("OpenCode's configuration could not be read: %s", error)
+            return {}
+
+    async def _seeded(
+        self, client: OpenCodeClient, config: dict[str, Any], directory: str, worktrees_root: str
+    ) -> bool:
+        if not permissions.is_seeded(config, worktrees_root) or not permissions.order_matters(config):
+            return permissions.is_seeded(config, worktrees_root)
+        try:
+            return permissions.agents_allow(await client.agents(directory), worktrees_root)
+        except errors.OcmanError as error:
+            log.warning("OpenCode's agents could not be read: %s", error)
+            return False
+
     async def _form(self, command: str) -> tuple[tuple[str, ...], Warnings]:
         """The words after `opencode`."""
         serve = ("serve", "--port", "0", "--hostname", "127.0.0.1")
@@ -240,9 +258,17 @@ class Launches:
             return serve, []
         version = await opencode_version(command)
         if version is not None and not screen_takes_password(version):
-            return serve, [("no_screen", f"The screen of OpenCode {version} does not work with a password; it was "
-                            "launched without one. `ocman-jupyter attach` opens it.")]
+            return serve, [("no_screen", f"The screen of OpenCode {version} cannot work with a password, so "
+                            "it was launched without one. `ocman-jupyter attach` opens a screen.")]
         return ("--port", "0"), []
+
+    def _launch_environment(
+        self, target: Target, launch_id: str, password: str
+    ) -> tuple[dict[str, str], Warnings]:
+        return environment.launch_environment(
+            self.environ(), worktrees_root=target.worktrees_root, launch_id=launch_id, username=USERNAME,
+            password=password, shell=forgetful_shell(self.environ(), Path(self.settings.data_dir) / "shells"),
+            disable_project_config=self.settings.disable_project_config)
 
     async def _files(self, launch_id: str) -> LaunchFiles:
         directory = await asyncio.to_thread(self.settings.private_dir, self.settings.runtime_dir)
@@ -260,12 +286,8 @@ class Launches:
             hint="See the settings OcmanSettings.launcher and OcmanSettings.runtime_dir.")
 
 
-def digest(identity: str) -> str:
-    """16 letters that stand for a repository in file names."""
-    return hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]
-
-
 def session_name(target: Target) -> str:
     """The name of its tmux session: readable, and of no other repository."""
-    slug = re.sub(r"[^a-z0-9]+", "-", os.path.basename(target.root.rstrip("/")).lower()).strip("-")[:32].strip("-")
+    name = os.path.basename(target.root.rstrip("/")).lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:32].strip("-")
     return f"ocman-{slug or 'repository'}-{digest(target.identity)[:8]}"

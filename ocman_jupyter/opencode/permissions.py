@@ -1,4 +1,4 @@
-"""Permission rules that let agents work below a repository's worktrees root: the seed of a launch, session rules."""
+"""Permission rules that let agents work below a worktrees root: the seed of a launch, session rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Warnings = list[tuple[str, str]]
 def unusable(worktrees_root: str) -> str | None:
     """Why no rule can be written for this root, or ``None``.  A rule's pattern cannot escape a wildcard."""
     if "*" in worktrees_root or "?" in worktrees_root:
-        return "OpenCode reads `*` and `?` in a path as wildcards, so its worktrees cannot be allowed beforehand."
+        return "OpenCode reads `*` and `?` in a path as wildcards: worktrees there cannot be allowed ahead."
     try:
         worktrees_root.encode()
     except UnicodeEncodeError:
@@ -36,10 +36,10 @@ def seed(
 ) -> tuple[str | None, Warnings]:
     """The ``OPENCODE_PERMISSION`` of a launch, and what the user should know about it.
 
-    The user's own value (an object, or one action for everything) comes first, then ``inherited`` session rules,
-    then the permission to work below the root: in OpenCode the last rule that matches wins.  A value that is not
-    understood is left out with a warning.  For a root that no rule can name, the user's value is given back
-    untouched.
+    The user's own value (an object, or one action for everything) comes first, then ``inherited`` session
+    rules, then the permission to work below the root: in OpenCode the last rule that matches wins.  A value
+    that is not understood is left out with a warning.  For a root that no rule can name, the user's value is
+    given back untouched.
     """
     reason = unusable(worktrees_root)
     if reason:
@@ -71,25 +71,27 @@ def session_rules(worktrees_root: str) -> list[dict[str, str]]:
 
 
 def is_seeded(config: Mapping[str, Any], worktrees_root: str) -> bool:
-    """Whether an instance's configuration (``GET /config``) allows to work below the root without an ask."""
+    """Whether an instance's configuration (``GET /config``) allows work below the root without an ask."""
     permission = config.get("permission")
     rules = _as_rules(permission.get(EXTERNAL)) if isinstance(permission, dict) else None
     return _decides(((EXTERNAL, name, action) for name, action in (rules or {}).items()), worktrees_root)
 
 
 def order_matters(config: Mapping[str, Any]) -> bool:
-    """Whether ``config`` has rules for several permissions at once: only an agent's rules tell which come last.
+    """Whether ``config`` has rules for several permissions at once: only an agent's tell which come last.
 
     ``GET /config`` lists ``external_directory`` first wherever it was written.
     """
     permission = config.get("permission")
     return isinstance(permission, dict) and any(
-        name != EXTERNAL and matches(EXTERNAL, name) and value != "allow" for name, value in permission.items())
+        name != EXTERNAL and matches(EXTERNAL, name) and value != "allow"
+        for name, value in permission.items())
 
 
 def agents_allow(agents: Iterable[Mapping[str, Any]], worktrees_root: str) -> bool:
     """Whether every primary agent (``GET /agent``) may work below the root without an ask."""
-    primary = [agent for agent in agents if agent.get("mode") in ("primary", "all") and not agent.get("hidden")]
+    modes = ("primary", "all")
+    primary = [agent for agent in agents if agent.get("mode") in modes and not agent.get("hidden")]
     return bool(primary) and all(
         _decides(
             ((rule.get("permission"), rule.get("pattern"), rule.get("action"))
@@ -108,8 +110,8 @@ def _decides(rules: Iterable[tuple[Any, Any, Any]], worktrees_root: str) -> bool
     asked = worktrees_root.rstrip("/") + "/some-worktree/*"
     verdict = "ask"
     for permission, name, action in rules:
-        if isinstance(permission, str) and isinstance(name, str) and matches(EXTERNAL, permission) and matches(
-                asked, name):
+        named = isinstance(permission, str) and isinstance(name, str)
+        if named and matches(EXTERNAL, permission) and matches(asked, name):
             verdict = action
     return verdict == "allow"
 
@@ -125,7 +127,7 @@ def _user_rules(value: str | None) -> tuple[dict[str, Any], Warnings]:
     if isinstance(parsed, str) and parsed in ACTIONS:
         return {"*": parsed}, []
     if not isinstance(parsed, dict):
-        return {}, [("permission_invalid", f"{VARIABLE} is neither an object nor an action; it was left out.")]
+        return {}, [("permission_invalid", f"{VARIABLE} is neither rules nor an action; it was left out.")]
     rules, broken = {}, []
     for name, said in parsed.items():
         if _as_rules(said) is None:
@@ -133,7 +135,8 @@ def _user_rules(value: str | None) -> tuple[dict[str, Any], Warnings]:
         else:
             rules[name] = said
     if broken:
-        return rules, [("permission_invalid", f"{VARIABLE} says nothing valid for {', '.join(broken)}; left out.")]
+        names = ", ".join(broken)
+        return rules, [("permission_invalid", f"{VARIABLE} says nothing valid for {names}; left out.")]
     return rules, []
 
 
@@ -165,8 +168,8 @@ def _said_about(rules: Mapping[str, Any], permission: str) -> dict[str, str]:
 def _with_last(rules: Mapping[str, Any], permission: str, more: Mapping[str, str]) -> dict[str, Any]:
     """``rules`` with ``more`` said last of ``permission``; nothing else changes its meaning.
 
-    The entry goes to the end.  What wildcard entries after its old place said of it goes along, else a rule that
-    they had overruled would hold again.
+    The entry goes to the end.  What wildcard entries after its old place said of it goes along, else a rule
+    that they had overruled would hold again.
     """
     said = _said_about(rules, permission)
     for one, action in more.items():

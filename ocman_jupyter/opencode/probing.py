@@ -53,7 +53,7 @@ async def look(
 ) -> Probe:
     """Probe a server that ``process`` is believed to be.
 
-    ``tries``: how often an unsure answer of ``GET /global/health`` is asked for again, on a new connection each time.
+    ``tries``: how often ``GET /global/health`` is asked while that is unsure, on a new connection each time.
     """
     refused = unsure = 0
     while True:

@@ -1,7 +1,7 @@
 """What the operating system knows of a process: who it is, where it is, what it listens on, its children.
 
-Everything here reads /proc or asks the kernel and may block for milliseconds: `mark` alone is meant for the event
-loop, the rest for threads.
+Everything here reads /proc or asks the kernel and may block for milliseconds: `mark` alone is meant for the
+event loop, the rest for threads.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if sys.platform == "linux":
     def mark(pid: int) -> str | None:
         """Which process a pid is: a word that no other process on this machine ever has.
 
-        ``None``: there is none, or only a zombie.  The kernel's start ticks are used because the wall clock, and
-        with it a start *time*, can be set.
+        ``None``: there is none, or only a zombie.  The kernel's start ticks are used because the wall clock,
+        and with it a start *time*, can be set.
         """
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
@@ -43,7 +43,7 @@ if sys.platform == "linux":
 else:
 
     def mark(pid: int) -> str | None:
-        """Which process a pid is: a word that no other process on this machine ever has (``None``: no process)."""
+        """Which process a pid is: a word that no other process here ever has (``None``: no process)."""
         import psutil
 
         try:
@@ -182,7 +182,7 @@ def leads_group(process: Process) -> bool:
 
 
 def send_group(leader: int, number: signal.Signals) -> None:
-    """Signal what is left of a group whose leader was ours; a group's number is not reused while it has members."""
+    """Signal what is left of a group whose leader was ours; its number is not reused while it has members."""
     if leader > 1:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, number)

@@ -1,4 +1,4 @@
-"""The lasting record of each repository's one OpenCode: written before it starts, never believed without a probe."""
+"""The lasting record of each repository's OpenCode: written before it starts, never believed unprobed."""
 
 from __future__ import annotations
 

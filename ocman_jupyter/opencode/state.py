@@ -13,6 +13,10 @@ from .changes import Change, DirectoryFreed, DirectoryUsed, RunStatus, SessionFa
 from .records import AskRecord, SessionRecord
 from .transcript import Transcript
 
+_IDLE = {"type": "idle"}
+SETTLE = 2.0
+"""Seconds that a failed turn may take between its first and its second idle event (seen: up to 0.5)."""
+
 
 @dataclass(frozen=True, slots=True)
 class DirectorySnapshot:
@@ -37,6 +41,8 @@ class InstanceState:
         self._transcript = Transcript()
         self.directories: dict[str, float] = {}
         """Directories that OpenCode holds a context for, with the time (seconds) of their last event."""
+        self._ending: dict[str, float | None] = {}
+        """Sessions whose turn failed, with the time of its first idle event."""
         self._seq = 0
         self._synced = clock() * 1000
         # The event that last spoke of a session's record, of its status, of its being idle; and of an ask.
@@ -80,6 +86,11 @@ class InstanceState:
     def error(self, session_id: str) -> SessionFailed | None:
         """How the last turn ended, where it ended badly."""
         return self._board.errors.get(session_id)
+
+    def settling(self, session_id: str) -> bool:
+        """A failed turn is not quite over: OpenCode takes a prompt now, but never answers it.  Wait."""
+        since = self._ending.get(session_id)
+        return since is not None and self._clock() - since < SETTLE
 
     def retry(self, session_id: str) -> dict[str, Any] | None:
         """``{"attempt", "message", "next"}`` while a busy session waits to call its model again."""
@@ -153,10 +164,15 @@ class InstanceState:
         if session_id is None or not isinstance(status, dict):
             return []
         self._status_seq[session_id] = self._seq
+        if session_id in self._ending:
+            if status.get("type") == "idle" and self._ending[session_id] is None:
+                self._ending[session_id] = self._clock()
+            elif properties.get("status") is not _IDLE:
+                del self._ending[session_id]
         return self._run(session_id, status)
 
     def _on_idle(self, properties: dict[str, Any], directory: str) -> list[Change]:
-        return self._on_status({**properties, "status": {"type": "idle"}}, directory)
+        return self._on_status({**properties, "status": _IDLE}, directory)
 
     def _on_error(self, properties: dict[str, Any], directory: str) -> list[Change]:
         session_id, error = self._of(properties), properties.get("error")
@@ -169,6 +185,8 @@ class InstanceState:
             return []
         if session_id in self._board.errors and "\n    at " in message:  # the same again, with a stack trace
             return []
+        if session_id in self._board.running:
+            self._ending[session_id] = None
         return self._board.fail(session_id, directory, name, message)
 
     def _on_asked(self, properties: dict[str, Any], directory: str) -> list[Change]:
@@ -247,6 +265,10 @@ class InstanceState:
         self._seq += 1
         self._record_seq[session.id] = self._seq
         return self._board.take(session)
+
+    def note_deleted(self, session_id: str) -> list[Change]:
+        """A session that was deleted just now, ahead of its own event."""
+        return self._remove(session_id)
 
     # --- refetches ---------------------------------------------------------------------------
 
@@ -343,6 +365,7 @@ class InstanceState:
     def process_died(self) -> list[Change]:
         """The process is gone: running turns were interrupted, asks are void, no directory has a context."""
         changes = self._board.interrupt()
+        self._ending.clear()
         for directory in [*self.directories]:
             changes += self._free(directory)
         self._transcript.clear()
@@ -356,7 +379,7 @@ class InstanceState:
         return self._board.run(session_id, status)
 
     def _remove(self, session_id: str) -> list[Change]:
-        for table in (self._record_seq, self._status_seq, self._idle_seq):
+        for table in (self._record_seq, self._status_seq, self._idle_seq, self._ending):
             table.pop(session_id, None)
         self._transcript.forget(session_id)
         return self._board.remove(session_id)

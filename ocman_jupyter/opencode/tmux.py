@@ -34,7 +34,7 @@ class Pane(NamedTuple):
 class Tmux:
     """A tmux server on a socket of its own.  The user's server is never spoken to.
 
-    Not libtmux: that one looks for `tmux` on PATH alone, has no deadline and needs several processes for a session.
+    Not libtmux: that one looks for `tmux` on PATH alone, has no deadline and takes several processes.
     """
 
     def __init__(self, command: str, socket: str) -> None:
@@ -42,14 +42,15 @@ class Tmux:
         self.socket = socket
 
     async def start(self, name: str, argv: Sequence[str]) -> Pane:
-        """Run ``argv`` (no shell) in a new detached session.  Its pane stays when the command ends: see `let_go`.
+        """Run ``argv`` (no shell) in a new detached session, whose pane stays when it ends: see `let_go`.
 
         It starts in ``/``: tmux takes another directory without a word when the one it was told is missing.
         """
         text = await self._run(
             # In one message: the option must hold before the command can end.
             "start-server", ";", "set-option", "-g", "-w", "remain-on-exit", "on", ";",
-            "new-session", "-d", "-s", name, "-x", "200", "-y", "50", "-c", "/", "-P", "-F", _FORMAT, "--", *argv)
+            "new-session", "-d", "-s", name, "-x", "200", "-y", "50", "-c", "/", "-P", "-F", _FORMAT, "--",
+            *argv)
         return _pane(text.splitlines()[-1])
 
     async def let_go(self, pane: Pane) -> None:
@@ -58,7 +59,7 @@ class Tmux:
 
     async def panes(self) -> list[Pane]:
         """Every pane; no server is an empty list."""
-        if not os.path.exists(self.socket):
+        if not await asyncio.to_thread(os.path.exists, self.socket):
             return []
         try:
             text = await self._run("list-panes", "-a", "-F", _FORMAT)
@@ -98,17 +99,19 @@ class Tmux:
         except OSError as error:
             raise TmuxFailed(str(error)) from None
         if done.returncode:
-            raise TmuxFailed(os.fsdecode(done.stderr or done.stdout).strip() or f"tmux exited {done.returncode}")
+            text = os.fsdecode(done.stderr or done.stdout).strip()
+            raise TmuxFailed(text or f"tmux exited {done.returncode}")
         return os.fsdecode(done.stdout)
 
 
 def _environment() -> dict[str, str]:
     """The server keeps its first client's environment: give it nothing that is worth to be kept."""
-    kept = {name: value for name, value in os.environ.items()
-            if name in ("HOME", "PATH", "LANG", "SHELL", "USER", "LOGNAME", "TMPDIR") or name.startswith("LC_")}
+    harmless = ("HOME", "PATH", "LANG", "SHELL", "USER", "LOGNAME", "TMPDIR")
+    kept = {name: value for name, value in os.environ.items() if name in harmless or name.startswith("LC_")}
     return {"TERM": "xterm-256color", **kept}
 
 
 def _pane(line: str) -> Pane:
     session_id, pane_id, pid, dead, status, session = line.split("\t", 5)
-    return Pane(session_id, pane_id, int(pid or 0), dead == "1", int(status) if status.isdigit() else None, session)
+    exit_code = int(status) if status.isdigit() else None
+    return Pane(session_id, pane_id, int(pid or 0), dead == "1", exit_code, session)

@@ -24,8 +24,8 @@ def _ask(command: str) -> str | None:
         key = (os.path.realpath(command), info.st_mtime_ns, info.st_size)
         if key not in _known:
             done = subprocess.run(
-                [command, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, cwd="/",
-                check=False)
+                [command, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
+                cwd="/", check=False)
             match = re.search(r"\d+\.\d+\.\d+\S*", os.fsdecode(done.stdout))
             if done.returncode or match is None:
                 return None

@@ -1,4 +1,4 @@
-"""Waits for a launched OpenCode: its address, its first answer, and that it serves what it was launched for."""
+"""Waits for a launched OpenCode: its address, its first answer, and that it serves the right directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ STEP = 0.05
 SOCKETS_STEP = 0.25
 """Seconds between two looks at what it listens on, which cost more."""
 TRY = 1.0
-"""Seconds that one request for health may take: the first one to a new screen hangs, one on a new connection does not."""
+"""Seconds for one request for health: the first to a new screen hangs, one on a new connection does not."""
+
+_NOT_YET = (errors.OpenCodeUnreachable, errors.OpenCodeError, errors.OpenCodeNeedsPassword)
 
 _ADDRESS = re.compile(r"listening on (https?://\S+)")
 
@@ -82,7 +84,7 @@ async def wait_until_ready(
             await _check_place(record, started, launcher, client, process, deadline)
         except errors.OcmanError as error:
             await client.aclose()
-            if not isinstance(error, (errors.OpenCodeUnreachable, errors.OpenCodeError, errors.OpenCodeNeedsPassword)):
+            if not isinstance(error, _NOT_YET):
                 raise
             doubt = error  # not yet, or not this port: ask again on a new connection
             await asyncio.sleep(STEP)
@@ -111,7 +113,8 @@ def _listening(pid: int, url: str | None) -> tuple[Process, str, int] | None:
 
 
 async def _check_place(
-    record: Record, started: Started, launcher: Launcher, client: OpenCodeClient, process: Process, deadline: float
+    record: Record, started: Started, launcher: Launcher, client: OpenCodeClient, process: Process,
+    deadline: float,
 ) -> None:
     """It must run and serve where it was told to."""
     try:
@@ -125,12 +128,17 @@ async def _check_place(
             hint="Its own words are in the details; most often a configuration file of OpenCode is invalid.",
             details={**await _details(record, started, launcher, error), "text": error.details.get("text")},
         ) from error
-    cwd = await asyncio.to_thread(os.path.realpath, record.cwd)
-    there = [place.directory or place.worktree, await asyncio.to_thread(processes.directory, process.pid)]
-    if any(one is not None and os.path.realpath(one) != cwd for one in there):
-        raise errors.LaunchFailed(
-            "OpenCode came up in another directory than it was launched in; it was stopped.",
-            details={"directory": record.cwd, "came_up_in": there[0]})
+    serves = place.directory or place.worktree
+    runs_in = await asyncio.to_thread(processes.directory, process.pid)
+    for there in (serves, runs_in):
+        if there is not None and not await asyncio.to_thread(_same, there, record.cwd):
+            raise errors.LaunchFailed(
+                "OpenCode came up in another directory than it was launched in; it was stopped.",
+                details={"directory": record.cwd, "came_up_in": there})
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 async def _ended(record: Record, started: Started, launcher: Launcher) -> errors.OcmanError:

@@ -49,8 +49,8 @@ class EventBus:
             try:
                 async with host.events.subscribe() as (_, subscription):
                     subscription.follow(set())
-                    while True:
-                        for event in await subscription.next():
+                    while events := await subscription.next():  # nothing: the host ended the stream
+                        for event in events:
                             if event.type in COARSE:
                                 self._emit(event.type, event.host, event.data)
             except Exception as error:

@@ -132,8 +132,8 @@ class Feed:
                     await self._send(*_frame("snapshot", host.id, snapshot))
                     self._begun.set()
                     delay = RETRY_SECONDS
-                    while True:
-                        for event in await subscription.next():
+                    while events := await subscription.next():  # nothing: the host ended the stream
+                        for event in events:
                             await self._send(*self._hub.encoded(event))
             except WebSocketClosedError:
                 raise

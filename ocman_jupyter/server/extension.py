@@ -15,7 +15,6 @@ from .bus import EventBus
 from .redaction import redact
 from .routes import handlers
 
-
 BEGIN_AFTER_SECONDS = 0.5
 """Jupyter's own first answers come before our imports.  A request of ours does not wait for this."""
 

@@ -1,4 +1,4 @@
-"""From the bytes of a request to validated records; a wrong one is an `InvalidRequest` that names the field."""
+"""From the bytes of a request to validated records; a wrong one is an `InvalidRequest` naming the field."""
 
 from __future__ import annotations
 

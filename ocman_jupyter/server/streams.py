@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -34,6 +34,10 @@ COMMENT_SECONDS = 15.0
 
 GOING_AWAY = 1001
 POLICY_VIOLATION = 1008
+
+
+class EndOfStream(Exception):
+    """The session is gone."""
 
 
 class Follow(BaseModel):
@@ -81,7 +85,8 @@ class EventsHandler(TypedErrors, WebSocketMixin, WebSocketHandler, JupyterHandle
 
     def open(self, *args: Any, **kwargs: Any) -> None:
         super().open(*args, **kwargs)
-        # The identity provider would renew the login cookie each time it is asked; it is too late for that here.
+        self.set_nodelay(True)  # else a small frame may wait for the answer to the one before
+        # The identity provider would renew the login cookie when it is asked again; it is too late for that.
         self.set_cookie = _nothing  # type: ignore[method-assign]
         self._running = self.backend.run(self._run())
 
@@ -141,66 +146,59 @@ class SessionStreamHandler(SessionHandler):
     """``sessions/{id}/stream``: one session's events for scripts."""
 
     _task: asyncio.Task[Any] | None = None
+    _gone = False
+    """The reader went away."""
 
     @operation("read", {200: None}, query=HostQuery, errors=failures.SESSION)
     async def get(self, session: str, query: HostQuery) -> None:
         """One session's events as server-sent events."""
         host = await self.host(session, query.host)
-        await host.sessions.get(session)
-        self.set_header("Content-Type", "text/event-stream; charset=utf-8")
-        self.set_header("Cache-Control", "no-cache, no-transform")
-        self.set_header("X-Accel-Buffering", "no")
         self._task = asyncio.current_task()
         closing = self.backend.run(self._end_with_the_server(self._task))
         try:
-            self.write(": stream\n\n")
-            await self.flush()
-            events = host.events.session(session)
-            await self._copy(await events if inspect.isawaitable(events) else events, host.id)
-        except StreamClosedError:
+            async with aclosing(host.events.session(session)) as events:
+                # The first event comes at once; a session that is not there is a typed error in its place.
+                first = await _next(events)
+                self.set_header("Content-Type", "text/event-stream; charset=utf-8")
+                self.set_header("Cache-Control", "no-cache, no-transform")
+                self.set_header("X-Accel-Buffering", "no")
+                self.write(": stream\n\n")
+                await self._copy(first, events)
+        except (StreamClosedError, EndOfStream):
             pass
         except asyncio.CancelledError:
-            if not (self.backend.hub.closed.is_set() or self.request.connection.stream.closed()):
+            if not (self.backend.hub.closed.is_set() or self._gone):
                 raise
-        except errors.OcmanError as error:
-            self.write(b"event: error\ndata: %b\n\n" % encode(error.to_json()))
         except Exception as error:
-            self.log_fault(error)
-            self.write(b"event: error\ndata: %b\n\n" % encode(errors.OcmanError().to_json()))
+            if not self._headers_written:
+                raise
+            if not isinstance(error, errors.OcmanError):
+                self.log_fault(error)
+                error = errors.OcmanError()
+            self.write(b"event: error\ndata: %b\n\n" % encode(error.to_json()))
         finally:
             closing.cancel()
-        self.finish(set_content_type="text/event-stream; charset=utf-8")
+        if not self._gone:
+            self.finish(set_content_type="text/event-stream; charset=utf-8")
 
-    async def _copy(self, events: AsyncIterator[Event], host: str) -> None:
+    async def _copy(self, event: Event, events: AsyncIterator[Event]) -> None:
         number = 0
         following: asyncio.Future[Event] | None = None
         try:
             while True:
-                if following is None:
-                    following = asyncio.ensure_future(_next(events))
-                await asyncio.wait({following}, timeout=COMMENT_SECONDS)
-                if not following.done():
-                    self.write(": alive\n\n")
-                else:
-                    try:
-                        event = following.result()
-                    except StopAsyncIteration:
-                        return
-                    finally:
-                        following = None
-                    number += 1
-                    data = {"type": event.type, "host": event.host, "seq": number, "data": event.data}
-                    self.write(
-                        b"id: %d\nevent: %b\ndata: %b\n\n" % (number, event.type.encode(), encode(data))
-                    )
+                number += 1
+                data = {"type": event.type, "host": event.host, "seq": number, "data": event.data}
+                self.write(b"id: %d\nevent: %b\ndata: %b\n\n" % (number, event.type.encode(), encode(data)))
                 await self.flush()
+                following = asyncio.ensure_future(_next(events))
+                while not (await asyncio.wait({following}, timeout=COMMENT_SECONDS))[0]:
+                    self.write(": alive\n\n")
+                    await self.flush()
+                event = following.result()
         finally:
             if following is not None:
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
 
     async def _end_with_the_server(self, task: asyncio.Task[Any] | None) -> None:
         await self.backend.hub.closed.wait()
@@ -208,6 +206,7 @@ class SessionStreamHandler(SessionHandler):
             task.cancel()
 
     def on_connection_close(self) -> None:
+        self._gone = True
         if self._task is not None:
             self._task.cancel()
         super().on_connection_close()
@@ -218,7 +217,11 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 
 
 async def _next(events: AsyncIterator[Event]) -> Event:
-    return await events.__anext__()
+    """The next event, for a task; `EndOfStream` after the last: a task cannot hold `StopAsyncIteration` well."""
+    try:
+        return await events.__anext__()
+    except StopAsyncIteration:
+        raise EndOfStream from None
 
 
 ROUTES = [("events", EventsHandler), ("sessions/{id}/stream", SessionStreamHandler)]

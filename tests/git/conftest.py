@@ -43,7 +43,7 @@ class Domain:
 
 @pytest.fixture
 def make_domain(tmp_path: Path) -> Iterator[Callable[..., Domain]]:
-    """``make_domain(git_command="…")``: another one on the same data directory, as another process would have."""
+    """``make_domain(git_command="…")``: another one on the same data, as in another process."""
     made: list[Domain] = []
 
     def make(**settings: object) -> Domain:
@@ -66,13 +66,13 @@ def domain(make_domain: Callable[..., Domain]) -> Domain:
 
 @pytest.fixture
 def wrapper(tmp_path: Path) -> Callable[[str], str]:
-    """``wrapper("case \\"$*\\" in *'worktree add'*) exit 1;; esac")``: a git that does this first; its path."""
+    """``wrapper("exit 1")``: the path of a git that does this first, then what git does."""
     real = shutil.which("git")
     assert real
 
     def make(script: str, name: str = "git-wrapper") -> str:
         path = tmp_path / name
-        path.write_text(f"#!/bin/bash\nREAL={shlex.quote(real)}\n{script}\nexec \"$REAL\" \"$@\"\n")
+        path.write_text(f'#!/bin/bash\nREAL={shlex.quote(real)}\n{script}\nexec "$REAL" "$@"\n')
         path.chmod(0o755)
         return str(path)
 

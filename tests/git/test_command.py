@@ -1,4 +1,5 @@
 """git is started in one place: with a clean environment, within limits, and its errors are understood."""
+# ruff: noqa: ASYNC240 - tests look at real files
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from ocman_jupyter.errors import GitMissing, IndexLocked, NoSuchDirectory, NotAR
 from ocman_jupyter.git.command import GitFailed
 
 
-async def test_git_variables_of_a_hook_do_not_lead_to_another_repository(domain, repository, git, monkeypatch):
+async def test_git_variables_of_a_hook_do_not_lead_to_another_repository(
+    domain, repository, git, monkeypatch
+):
     here, other = repository("here"), repository("other")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
@@ -121,7 +124,7 @@ async def test_a_held_index_lock_is_told_with_its_age_and_left(domain, repositor
 async def test_a_refusal_for_ownership_shows_git_s_text_and_the_path(make_domain, repository, wrapper):
     root = repository()
     text = f"fatal: detected dubious ownership in repository at '{root}'"
-    domain = make_domain(git_command=wrapper(f"echo \"{text}\" >&2; exit 128"))
+    domain = make_domain(git_command=wrapper(f'echo "{text}" >&2; exit 128'))
     with pytest.raises(NotARepository) as caught:
         await domain.resolve(root)
     assert caught.value.message == text

@@ -46,9 +46,40 @@ def test_a_slug_is_always_one_safe_folder_name(branch):
 
 @pytest.mark.parametrize(
     "name",
-    ["", "-x", "--detach", "-", "a..b", "x.lock", "HEAD", "@{-1}", "@", "a b", " a", "a~1", "a^", "a:b", "a?", "a*",
-     "a[", "a\\b", "/a", "a/", "a//b", ".a", "a/.b", "a.", "nul\0", "new\nline", "tab\t", "x" * 201, "half \ud800",
-     "a/" * 400 + "a", "\x7f", "@{upstream}"],
+    [
+        "",
+        "-x",
+        "--detach",
+        "-",
+        "a..b",
+        "x.lock",
+        "HEAD",
+        "@{-1}",
+        "@",
+        "a b",
+        " a",
+        "a~1",
+        "a^",
+        "a:b",
+        "a?",
+        "a*",
+        "a[",
+        "a\\b",
+        "/a",
+        "a/",
+        "a//b",
+        ".a",
+        "a/.b",
+        "a.",
+        "nul\0",
+        "new\nline",
+        "tab\t",
+        "x" * 201,
+        "half \ud800",
+        "a/" * 400 + "a",
+        "\x7f",
+        "@{upstream}",
+    ],
 )
 async def test_hostile_names_are_refused(domain, repository, name):
     root = repository()
@@ -59,7 +90,9 @@ async def test_hostile_names_are_refused(domain, repository, name):
     assert not (root.parent / ".worktrees").exists()
 
 
-@pytest.mark.parametrize("name", ["é", "a/b/c", "#1", "a'b", 'a"b', "$(x)", "x;y", "1", "a.b", "ünï/日本", "_", "%41"])
+@pytest.mark.parametrize(
+    "name", ["é", "a/b/c", "#1", "a'b", 'a"b', "$(x)", "x;y", "1", "a.b", "ünï/日本", "_", "%41"]
+)
 async def test_odd_but_valid_names_become_branches(domain, repository, git, name):
     root = repository()
     added = await domain.add(root, name)

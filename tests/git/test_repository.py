@@ -18,8 +18,18 @@ async def test_every_path_inside_leads_to_the_main_checkout(domain, repository, 
     git(root, "worktree", "add", "-b", "x", str(linked))
     link = tmp_path / "link"
     link.symlink_to(root / "src")
-    for place in (root, root / "src" / "deep", f"{root}/", f"{root}/src/../src", link, root / ".git",
-                  root / ".git" / "refs", linked, linked / "src", root / ".git" / "worktrees" / "linked"):
+    for place in (
+        root,
+        root / "src" / "deep",
+        f"{root}/",
+        f"{root}/src/../src",
+        link,
+        root / ".git",
+        root / ".git" / "refs",
+        linked,
+        linked / "src",
+        root / ".git" / "worktrees" / "linked",
+    ):
         found = await domain.resolve(place)
         assert (found.root, found.common_dir, found.bare) == (str(root), str(root / ".git"), False), place
         assert found.worktrees_root == str(root.parent / ".worktrees" / root.name)
@@ -34,7 +44,9 @@ async def test_no_worktree_nests_in_a_worktree(domain, repository):
     assert Path(second.path).parent == Path(first.path).parent
 
 
-async def test_a_bare_repository_is_known_from_its_folder_and_its_worktrees(domain, repository, git, tmp_path):
+async def test_a_bare_repository_is_known_from_its_folder_and_its_worktrees(
+    domain, repository, git, tmp_path
+):
     root = repository()
     bare = tmp_path / "shared.git"
     git(tmp_path, "clone", "-q", "--bare", str(root), str(bare))
@@ -140,7 +152,9 @@ async def test_a_repository_that_was_replaced_is_looked_at_anew(domain, reposito
     assert (await domain.resolve(tmp_path / "moved")).common_dir != before.common_dir
 
 
-async def test_a_folder_that_lost_its_git_file_is_not_taken_for_the_repository_around_it(domain, repository, git):
+async def test_a_folder_that_lost_its_git_file_is_not_taken_for_the_repository_around_it(
+    domain, repository, git
+):
     outer = repository("outer")
     root = outer / "nested"
     git(outer, "init", "-q", "--initial-branch=main", str(root))

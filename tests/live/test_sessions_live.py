@@ -234,7 +234,7 @@ async def test_a_session_opens_in_a_directory_of_any_name(server, name):
 async def test_what_a_session_says_of_itself(server):
     async with watching(server) as w:
         rules = [{"permission": "external_directory", "pattern": "/x/**", "action": "allow"}]
-        made = await w.client.create_session(server.worktree("self"), "first", rules)
+        made = await w.client.create_session(server.worktree("shared"), "first", rules)
         assert made.permission == rules and made.parent_id is None and made.agent is None and made.model is None
         await w.client.rename(made.id, "second")
         await w.turn(made.id, "SAY hello", agent="build", model="scripted/script")
@@ -248,7 +248,7 @@ async def test_what_a_session_says_of_itself(server):
 
 async def test_a_streamed_answer_is_told_whole_and_in_pieces(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("stream"), "stream")
+        session = await w.client.create_session(server.worktree("shared"), "stream")
         await w.turn(session.id, "SLEEP 1.5\nSAY end")
         pieces = [change.delta for change in w.told if isinstance(change, Delta) and change.session_id == session.id]
         whole = [change for change in w.told if isinstance(change, MessageUpdated) and change.session_id == session.id]
@@ -260,7 +260,7 @@ async def test_a_streamed_answer_is_told_whole_and_in_pieces(server):
 
 async def test_who_joins_in_the_middle_of_a_turn_gets_the_whole_in_the_end(server):
     async with watching(server) as first:
-        session = await first.client.create_session(server.worktree("join"), "join")
+        session = await first.client.create_session(server.worktree("shared"), "join")
         await first.client.prompt(session.id, "RUN bash: echo one\nSLEEP 2\nSAY end")
         await first.until(lambda: len(first.state.messages(session.id)) > 2)
         async with watching(server) as second:
@@ -281,7 +281,7 @@ async def test_who_joins_in_the_middle_of_a_turn_gets_the_whole_in_the_end(serve
 
 async def test_a_prompt_while_busy_is_queued(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("queue"), "queue")
+        session = await w.client.create_session(server.worktree("shared"), "queue")
         await w.client.prompt(session.id, "SLEEP 1\nSAY first")
         await w.status(session.id, "busy")
         await w.client.prompt(session.id, "SAY second")
@@ -291,7 +291,7 @@ async def test_a_prompt_while_busy_is_queued(server):
 
 async def test_messages_come_in_pages(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("pages"), "pages")
+        session = await w.client.create_session(server.worktree("shared"), "pages")
         for n in range(3):
             await w.turn(session.id, f"SAY {n}")
         everything = [item["info"]["id"] for item in (await w.client.messages(session.id)).messages]
@@ -314,7 +314,7 @@ async def test_messages_come_in_pages(server):
 async def test_a_fork_keeps_directory_and_loses_rules(server):
     async with watching(server) as w:
         rules = [{"permission": "bash", "pattern": "*", "action": "ask"}]
-        session = await w.client.create_session(server.worktree("fork"), "origin", rules)
+        session = await w.client.create_session(server.worktree("shared"), "origin", rules)
         await w.turn(session.id, "SAY one")
         await w.turn(session.id, "SAY two")
         messages = (await w.client.messages(session.id)).messages
@@ -328,18 +328,19 @@ async def test_a_fork_keeps_directory_and_loses_rules(server):
 
 async def test_a_model_error_is_told_and_over_with_the_next_turn(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("fail"), "fail")
+        session = await w.client.create_session(server.worktree("shared"), "fail")
         await w.client.prompt(session.id, "FAIL 400")
         await w.status(session.id, "error")
         assert w.state.error(session.id).name == "APIError"
+        await w.until(lambda: not w.state.settling(session.id))
         await w.client.prompt(session.id, "SAY fine")
         await w.status(session.id, "idle")
-        assert w.state.error(session.id) is None
+        assert w.state.error(session.id) is None and await w.answer(session.id) == "fine"
 
 
 async def test_an_unknown_agent_or_model_is_told_by_an_error(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("fail"), "unknown")
+        session = await w.client.create_session(server.worktree("shared"), "unknown")
         await w.client.prompt(session.id, "x", agent="nobody")
         await w.status(session.id, "error")
         assert "nobody" in w.state.error(session.id).message and "\n    at " not in w.state.error(session.id).message
@@ -349,7 +350,7 @@ async def test_an_unknown_agent_or_model_is_told_by_an_error(server):
 
 async def test_a_model_that_fails_for_now_is_tried_again(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("fail"), "retry")
+        session = await w.client.create_session(server.worktree("shared"), "retry")
         await w.client.prompt(session.id, "FAIL 500")
         await w.until(lambda: w.state.retry(session.id))
         assert w.state.status(session.id) == "busy"
@@ -359,7 +360,7 @@ async def test_a_model_that_fails_for_now_is_tried_again(server):
 
 async def test_shell_command_todos_summary(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("work"), "work")
+        session = await w.client.create_session(server.worktree("shared"), "work")
         await w.client.shell(session.id, "pwd > where.txt")
         assert Path(session.directory, "where.txt").read_text().strip() == session.directory
         running = asyncio.ensure_future(w.client.shell(session.id, "sleep 1"))
@@ -417,7 +418,7 @@ async def test_the_ask_of_a_worktree_session_arrives_and_is_answered(server, rep
 
 async def test_a_rejection_with_a_reason_lets_the_turn_go_on(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("reason"), "reason")
+        session = await w.client.create_session(server.worktree("shared"), "reason")
         await w.client.prompt(session.id, "READ /etc/hosts")
         ask = await w.ask(session.id)
         await w.client.reply_permission(session.id, ask.id, ask.directory, "reject", "rather not")
@@ -429,7 +430,7 @@ async def test_a_question_is_answered_or_rejected(server):
     questions = [{"question": "Which?", "header": "W", "options": [
         {"label": "A", "description": "a"}, {"label": "B", "description": "b"}]}]  # fmt: skip
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("question"), "question")
+        session = await w.client.create_session(server.worktree("shared"), "question")
         await w.client.prompt(session.id, "TOOL question " + json.dumps({"questions": questions}))
         ask = await w.ask(session.id)
         assert ask.kind == "question" and ask.questions[0]["question"] == "Which?"
@@ -447,7 +448,7 @@ async def test_a_question_is_answered_or_rejected(server):
 
 async def test_a_subagent_asks_at_its_top_ancestor(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("sub"), "sub")
+        session = await w.client.create_session(server.worktree("shared"), "sub")
         task = {"description": "d", "prompt": "READ /etc/hosts", "subagent_type": "general"}
         await w.client.prompt(session.id, "TOOL task " + json.dumps(task))
         ask = await w.ask(session.id)
@@ -461,7 +462,7 @@ async def test_a_subagent_asks_at_its_top_ancestor(server):
 
 async def test_abort_ends_the_asking_and_then_delete_is_clean(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("abort"), "abort")
+        session = await w.client.create_session(server.worktree("shared"), "abort")
         await w.client.prompt(session.id, "READ /etc/hosts")
         ask = await w.ask(session.id)
         await w.client.abort(session.id)
@@ -480,7 +481,7 @@ async def test_abort_ends_the_asking_and_then_delete_is_clean(server):
 
 async def test_a_session_that_was_deleted_while_it_ran_is_gone_for_us(server):
     async with watching(server) as w:
-        session = await w.client.create_session(server.worktree("ghost"), "ghost")
+        session = await w.client.create_session(server.worktree("shared"), "ghost")
         await w.client.prompt(session.id, "READ /etc/hosts")
         await w.ask(session.id)
         await w.client.delete_session(session.id)

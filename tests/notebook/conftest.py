@@ -23,9 +23,10 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHost]:
 def shell(fake: FakeHost) -> Iterator[Any]:
     """A real IPython shell with the extension loaded."""
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
 
     InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     shell.run_line_magic("load_ext", "ocman_jupyter")
     yield shell
     shell.run_line_magic("unload_ext", "ocman_jupyter")

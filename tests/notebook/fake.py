@@ -1,10 +1,11 @@
-"""A host in memory that behaves as one: worktrees are made once, prompts become turns that are told as events."""
+"""A host in memory that behaves as one: worktrees are made once, prompts become turns told as events."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ from ocman_jupyter.hosts.host import (
     Session,
     SessionList,
     SessionRequest,
+    Snapshot,
     Worktree,
     WorktreeList,
     WorktreePlan,
@@ -43,9 +45,16 @@ def now() -> str:
 
 def instance(directory: str) -> InstanceInfo:
     return InstanceInfo(
-        url="http://127.0.0.1:4096", port=4096, repo_root=directory, tmux_session=None, launched=True,
-        owner="ocman", permission_seeded=True, opencode_version="1.18.33", pid=1,
-    )  # fmt: skip
+        url="http://127.0.0.1:4096",
+        port=4096,
+        repo_root=directory,
+        tmux_session=None,
+        launched=True,
+        owner="ocman",
+        permission_seeded=True,
+        opencode_version="1.18.33",
+        pid=1,
+    )
 
 
 class FakeHost:
@@ -99,9 +108,16 @@ class FakeHost:
     def add_session(self, directory: str, title: str, **more: Any) -> Session:
         session_id = more.pop("id", f"ses_{next(self.numbers):026d}")
         session = Session(
-            id=session_id, title=title, directory=directory, repo_root="/repo", status=more.pop("status", "idle"),
-            parent_id=None, created=more.pop("created", now()), updated=now(), **more,
-        )  # fmt: skip
+            id=session_id,
+            title=title,
+            directory=directory,
+            repo_root="/repo",
+            status=more.pop("status", "idle"),
+            parent_id=None,
+            created=more.pop("created", now()),
+            updated=now(),
+            **more,
+        )
         self.known[session.id] = session
         self.history.setdefault(session.id, [])
         return session
@@ -109,11 +125,26 @@ class FakeHost:
     def add_tree(self, branch: str, path: str | None = None, **more: Any) -> Worktree:
         path = path or f"/repo/.worktrees/{branch.replace('/', '-')}"
         values: dict[str, Any] = {
-            "path": path, "name": path.rsplit("/", 1)[-1], "branch": branch, "head": "1" * 40, "is_main": False,
-            "state": "ok", "prunable": False, "detached": False, "locked": False, "lock_reason": None,
-            "made_by_ocman": True, "base": Base(ref="main", sha="0" * 40), "changes": None, "ahead": None,
-            "behind": None, "merged": "no", "operation": None, "last_activity": None, **more,
-        }  # fmt: skip
+            "path": path,
+            "name": path.rsplit("/", 1)[-1],
+            "branch": branch,
+            "head": "1" * 40,
+            "is_main": False,
+            "state": "ok",
+            "prunable": False,
+            "detached": False,
+            "locked": False,
+            "lock_reason": None,
+            "made_by_ocman": True,
+            "base": Base(ref="main", sha="0" * 40),
+            "changes": None,
+            "ahead": None,
+            "behind": None,
+            "merged": "no",
+            "operation": None,
+            "last_activity": None,
+            **more,
+        }
         tree = Worktree(**values)
         self.trees[path] = tree
         return tree
@@ -123,9 +154,17 @@ class FakeHost:
     async def capabilities(self) -> Capabilities:
         self.called("capabilities")
         return Capabilities(
-            version="0", host={"id": "local", "name": "x"}, worktree_sessions=True, missing=[], git=None, tmux=None,
-            opencode=None, launcher="process", sandbox={}, hosts=[],
-        )  # fmt: skip
+            version="0",
+            host={"id": "local", "name": "x"},
+            worktree_sessions=True,
+            missing=[],
+            git=None,
+            tmux=None,
+            opencode=None,
+            launcher="process",
+            sandbox={},
+            hosts=[],
+        )
 
     async def doctor(self) -> list[Check]:
         self.called("doctor")
@@ -159,9 +198,12 @@ class FakeHost:
     async def plan(self, request: WorktreeRequest) -> WorktreePlan:
         self.called("plan", request)
         return WorktreePlan(
-            worktree_path=f"/repo/.worktrees/{request.branch}", branch=request.branch, reused=False,
-            base=Base(ref="origin/main", sha="a" * 40, age_seconds=7200), branch_existed=False,
-        )  # fmt: skip
+            worktree_path=f"/repo/.worktrees/{request.branch}",
+            branch=request.branch,
+            reused=False,
+            base=Base(ref="origin/main", sha="a" * 40, age_seconds=7200),
+            branch_existed=False,
+        )
 
     async def create(self, request: WorktreeRequest, progress: Progress | None = None) -> WorktreeSession:
         self.called("create", request)
@@ -185,11 +227,17 @@ class FakeHost:
                     self.begin(session.id, request.prompt)
                 there = [*there, session]
         return WorktreeSession(
-            session_id=session.id if session else None, worktree_path=tree.path, branch=request.branch,
-            repo_root="/repo", base=tree.base, reused=not made, branch_existed=not made,
-            session_reused=bool(session) and not sent and session in there and not made, prompt_sent=sent,
+            session_id=session.id if session else None,
+            worktree_path=tree.path,
+            branch=request.branch,
+            repo_root="/repo",
+            base=tree.base,
+            reused=not made,
+            branch_existed=not made,
+            session_reused=bool(session) and not sent and session in there and not made,
+            prompt_sent=sent,
             session=session,
-        )  # fmt: skip
+        )
 
     async def removal(self, path: str, delete_branch: bool = False) -> Removal:
         self.called("removal", (path, delete_branch))
@@ -250,6 +298,15 @@ class FakeHost:
         finally:
             self.listeners.remove(entry)
 
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[tuple[Snapshot, Any]]:
+        async def never() -> list[Event]:
+            await asyncio.Event().wait()
+            return []
+
+        state = Snapshot(instances=[], sessions=list(self.known.values()), asks=[], repositories=[])
+        yield state, SimpleNamespace(next=never, follow=lambda sessions: None)
+
     # --- turns
 
     def tell(self, session_id: str, kind: str, /, **data: Any) -> None:
@@ -277,8 +334,12 @@ class FakeHost:
         await asyncio.sleep(self.turn_seconds)
         message(user, "user", [{"id": user + "p", "type": "text", "text": text}])
         self.status(session_id, "busy")
-        tool = {"id": said + "t", "type": "tool", "tool": "bash",
-                "state": {"status": "running", "input": {"command": "pwd"}}}  # fmt: skip
+        tool = {
+            "id": said + "t",
+            "type": "tool",
+            "tool": "bash",
+            "state": {"status": "running", "input": {"command": "pwd"}},
+        }
         answer = {"id": said + "x", "type": "text", "text": ""}
         message(said, "assistant", [tool, answer])
         if self.turn_ask is not None:
@@ -286,12 +347,26 @@ class FakeHost:
             self.tell(session_id, "ask.created", **self.turn_ask.model_dump(mode="json"))
             self.status(session_id, "needs_you")
         await asyncio.sleep(self.turn_seconds)
-        done = {**tool, "state": {"status": "completed", "input": {"command": "pwd"}, "output": "/x",
-                                  "time": {"start": 1000, "end": 3500}}}  # fmt: skip
+        done = {
+            **tool,
+            "state": {
+                "status": "completed",
+                "input": {"command": "pwd"},
+                "output": "/x",
+                "time": {"start": 1000, "end": 3500},
+            },
+        }
         message(said, "assistant", [done, answer])
         for piece in ("did: ", text):
-            self.tell(session_id, "message.delta", session_id=session_id, message_id=said, part_id=said + "x",
-                      field="text", delta=piece)  # fmt: skip
+            self.tell(
+                session_id,
+                "message.delta",
+                session_id=session_id,
+                message_id=said,
+                part_id=said + "x",
+                field="text",
+                delta=piece,
+            )
         await asyncio.sleep(self.turn_seconds)
         error = (
             {"error": {"name": "APIError", "data": {"message": self.turn_error}}} if self.turn_error else {}
@@ -311,23 +386,44 @@ class FakeHost:
     def host(self) -> Host:
         names = SimpleNamespace
         return Host(
-            id="local", name="x", machine=self,
+            id="local",
+            name="x",
+            machine=self,
             instances=names(ensure=self.ensure, stop=self.stop, restart=self.restart),
-            worktrees=names(list=self.worktrees, plan=self.plan, create=self.create, removal=self.removal,
-                            remove=self.remove),
-            sessions=names(list=self.sessions, create=self.create_session, get=self.get, messages=self.messages,
-                           prompt=self.prompt, abort=self.abort),
+            worktrees=names(
+                list=self.worktrees,
+                plan=self.plan,
+                create=self.create,
+                removal=self.removal,
+                remove=self.remove,
+            ),
+            sessions=names(
+                list=self.sessions,
+                create=self.create_session,
+                get=self.get,
+                messages=self.messages,
+                prompt=self.prompt,
+                abort=self.abort,
+            ),
             asks=names(list=self.asks, reply=self.reply),
-            events=names(session=self.session),
-            start=self.start, close=self.close,
-        )  # fmt: skip
+            events=names(session=self.session, subscribe=self.subscribe),
+            start=self.start,
+            close=self.close,
+        )
 
 
 def permission(ask_id: str = "per_1", session_id: str = "ses_1") -> Ask:
     return Ask(
-        id=ask_id, kind="permission", session_id=session_id, title="Fix the loader", created=now(),
-        permission="external_directory", patterns=["/etc/*"], always=["/etc/*"], metadata={"filepath": "/etc/hosts"},
-    )  # fmt: skip
+        id=ask_id,
+        kind="permission",
+        session_id=session_id,
+        title="Fix the loader",
+        created=now(),
+        permission="external_directory",
+        patterns=["/etc/*"],
+        always=["/etc/*"],
+        metadata={"filepath": "/etc/hosts"},
+    )
 
 
 def question(ask_id: str = "que_1", count: int = 1, multiple: bool = False) -> Ask:
@@ -338,8 +434,12 @@ def question(ask_id: str = "que_1", count: int = 1, multiple: bool = False) -> A
 
 
 def loss(code: str = "ignored") -> LossReason:
-    return LossReason(code=code, message="Ignored files would go.", items=[LossItem(path="out/x.csv", bytes=2_000_000)],
-                      total_bytes=2_000_000)  # fmt: skip
+    return LossReason(
+        code=code,
+        message="Ignored files would go.",
+        items=[LossItem(path="out/x.csv", bytes=2_000_000)],
+        total_bytes=2_000_000,
+    )
 
 
 def install(host: FakeHost | None = None) -> FakeHost:

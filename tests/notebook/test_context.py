@@ -76,9 +76,16 @@ def test_a_variable_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("{x} and $x", "5 and 5"), ("{x + 1}", "6"), ("{{x}}", "{x}"), ("$$x", "$x"), ("{missing} {x}", "{missing} {x}"),
-     ('{"a": 1}', '{"a": 1}'), ("cost $5", "cost 5")],
-)  # fmt: skip
+    [
+        ("{x} and $x", "5 and 5"),
+        ("{x + 1}", "6"),
+        ("{{x}}", "{x}"),
+        ("$$x", "$x"),
+        ("{missing} {x}", "{missing} {x}"),
+        ('{"a": 1}', '{"a": 1}'),
+        ("cost $5", "cost 5"),
+    ],
+)
 def test_names_are_expanded_as_ipython_does_it(text: str, wanted: str) -> None:
     assert context.expand(text, {"x": 5}) == wanted
     from IPython.core.interactiveshell import InteractiveShell

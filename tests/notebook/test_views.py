@@ -38,19 +38,38 @@ def session(title: str = "t", **more: Any) -> dict[str, Any]:
 
 def created(**more: Any) -> dict[str, Any]:
     return {
-        "session_id": "ses_1", "worktree_path": "/w", "branch": "fix", "repo_root": "/r", "host": "local",
-        "base": {"ref": "origin/main", "sha": "abcdef0123", "age_seconds": 5}, "reused": False,
-        "branch_existed": False, "carried": [], "setup": None, "inherited_permissions": 0, "session_reused": False,
-        "prompt_sent": True, "warnings": [], "session": session(), **more,
-    }  # fmt: skip
+        "session_id": "ses_1",
+        "worktree_path": "/w",
+        "branch": "fix",
+        "repo_root": "/r",
+        "host": "local",
+        "base": {"ref": "origin/main", "sha": "abcdef0123", "age_seconds": 5},
+        "reused": False,
+        "branch_existed": False,
+        "carried": [],
+        "setup": None,
+        "inherited_permissions": 0,
+        "session_reused": False,
+        "prompt_sent": True,
+        "warnings": [],
+        "session": session(),
+        **more,
+    }
 
 
 def hostile_views() -> list[views.Answer]:
     bad_session = session(HOSTILE, pending=[permission().model_copy(update={"patterns": [HOSTILE]})])
     warnings = [{"code": "x", "message": HOSTILE}]
-    plan = {"worktree_path": HOSTILE, "branch": HOSTILE, "base": {"ref": HOSTILE, "sha": HOSTILE}, "reused": False,
-            "branch_existed": False, "carry": [{"path": HOSTILE, "bytes": 1, "how": "copy"}], "setup": [HOSTILE],
-            "warnings": warnings}  # fmt: skip
+    plan = {
+        "worktree_path": HOSTILE,
+        "branch": HOSTILE,
+        "base": {"ref": HOSTILE, "sha": HOSTILE},
+        "reused": False,
+        "branch_existed": False,
+        "carry": [{"path": HOSTILE, "bytes": 1, "how": "copy"}],
+        "setup": [HOSTILE],
+        "warnings": warnings,
+    }
     bad_tree = {**tree(branch=HOSTILE, path="/w/" + HOSTILE), "sessions": [bad_session]}
     bad_ask = (
         permission().model_copy(update={"title": HOSTILE, "metadata": {"filepath": HOSTILE}}).model_dump()
@@ -108,14 +127,21 @@ def test_the_answer_says_what_happened(answer: dict[str, Any], prompted: bool, w
 def test_list_of_worktrees_says_state_changes_and_worst_status() -> None:
     rows = [
         tree(branch="main", path="/repo", is_main=True, merged="yes"),
-        {**tree(branch="a", changes={"modified": 2, "untracked": 1, "conflicted": 0}, ahead=2, behind=1),
-         "sessions": [session("one", status="idle"), session("two", status="needs_you")]},
+        {
+            **tree(branch="a", changes={"modified": 2, "untracked": 1, "conflicted": 0}, ahead=2, behind=1),
+            "sessions": [session("one", status="idle"), session("two", status="needs_you")],
+        },
         tree(branch="b", state="missing"),
-        tree(branch="c", locked=True, operation="rebase", changes={"modified": 0, "untracked": 0, "conflicted": 0}),
+        tree(
+            branch="c",
+            locked=True,
+            operation="rebase",
+            changes={"modified": 0, "untracked": 0, "conflicted": 0},
+        ),
         tree(branch="fresh", merged="yes", head="0" * 40, ahead=0),
         tree(branch="done", merged="yes"),
         tree(branch="sq", merged="squashed", ahead=3),
-    ]  # fmt: skip
+    ]
     listing = {"repo_root": "/repo", "worktrees": rows, "sessions_elsewhere": [session(), session()]}
     shown = repr(views.WorktreeList(listing)).splitlines()
     assert shown[1].split() == ["main", "(main)"]

@@ -119,6 +119,27 @@ def test_a_failed_turn_is_an_error_until_the_next_begins():
     assert state.error("ses_1") is None
 
 
+def test_a_failed_turn_settles_with_its_second_idle():
+    # Between the two OpenCode takes a prompt and never answers it.
+    now = [NOW]
+    state = InstanceState(clock=lambda: now[0])
+    error = event("session.error", sessionID="ses_1", error={"name": "APIError", "data": {"message": "no"}})
+    idle = [status("ses_1", "idle"), event("session.idle", sessionID="ses_1")]
+    for item in (created("ses_1"), status("ses_1", "busy"), error):
+        state.apply(item)
+    assert not state.settling("ses_1")
+    for item in idle:
+        state.apply(item)
+    assert state.settling("ses_1") and state.status("ses_1") == "error"
+    for item in idle:
+        state.apply(item)
+    assert not state.settling("ses_1")
+    for item in (status("ses_1", "busy"), error, *idle):
+        state.apply(item)
+    now[0] += 3
+    assert not state.settling("ses_1")  # the second may be lost
+
+
 def test_the_stack_trace_that_follows_an_error_does_not_replace_it():
     state = made(created("ses_1"))
     for message in ("Agent not found", "UnknownError: UnknownError\n    at <anonymous> (x.js:1)"):

@@ -13,7 +13,6 @@ from ocman_jupyter.hosts.router import Router
 from tests.server.fake_host import FakeMachine
 
 
-
 @pytest.fixture
 def machine() -> FakeMachine:
     """The host behind the server."""
@@ -59,9 +58,16 @@ def ask(jp_fetch: Any) -> Ask:
             raw = json.dumps(body if body is not None else {}).encode()
         headers = {"Content-Type": "application/json", **more.pop("headers", {})}
         return await jp_fetch(
-            "api", "ocman", *address.split("/"), method=method, body=raw, raise_error=False,
-            allow_nonstandard_methods=True, headers=headers, **more,
-        )  # fmt: skip
+            "api",
+            "ocman",
+            *address.split("/"),
+            method=method,
+            body=raw,
+            raise_error=False,
+            allow_nonstandard_methods=True,
+            headers=headers,
+            **more,
+        )
 
     return fetch
 

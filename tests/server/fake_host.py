@@ -49,6 +49,7 @@ class FakeSubscription:
         self.ready = asyncio.Event()
         self.most = 0
         self.broken: Exception | None = None
+        self.ended = False
 
     def put(self, event: Event) -> None:
         if event.type.startswith("message."):
@@ -77,6 +78,8 @@ class FakeSubscription:
         await self.ready.wait()
         if self.broken is not None:
             raise self.broken
+        if self.ended:
+            return []
         self.ready.clear()
         events = list(self.waiting.values())
         self.waiting.clear()
@@ -113,6 +116,11 @@ class FakeMachine:
             subscription.broken = error
             subscription.ready.set()
 
+    def end_streams(self) -> None:
+        for subscription in list(self.subscriptions):
+            subscription.ended = True
+            subscription.ready.set()
+
     def _called(self, name: str, *args: Any) -> None:
         self.calls.append((name, args))
         if self.fail is not None:
@@ -135,10 +143,17 @@ class FakeMachine:
     async def capabilities(self) -> Capabilities:
         self._called("capabilities")
         return Capabilities(
-            version="0", host={"id": self.id, "name": self.id}, worktree_sessions=True, missing=[],
-            git=Tool(path="/usr/bin/git", version="2.39.5"), tmux=None, opencode=None, launcher="process",
-            sandbox={"available": [], "active": "none"}, hosts=[],
-        )  # fmt: skip
+            version="0",
+            host={"id": self.id, "name": self.id},
+            worktree_sessions=True,
+            missing=[],
+            git=Tool(path="/usr/bin/git", version="2.39.5"),
+            tmux=None,
+            opencode=None,
+            launcher="process",
+            sandbox={"available": [], "active": "none"},
+            hosts=[],
+        )
 
     async def doctor(self) -> list[Check]:
         self._called("doctor")
@@ -169,16 +184,21 @@ class FakeMachine:
     async def worktrees(self, directory: str, changes: bool = True) -> WorktreeList:
         self._called("worktrees", directory, changes)
         return WorktreeList(
-            repo_root=directory, default_base=Base(ref="main", sha="0" * 40), worktrees=[worktree()],
+            repo_root=directory,
+            default_base=Base(ref="main", sha="0" * 40),
+            worktrees=[worktree()],
             sessions_elsewhere=[],
-        )  # fmt: skip
+        )
 
     async def plan(self, request: WorktreeRequest) -> WorktreePlan:
         self._called("plan", request)
         return WorktreePlan(
-            worktree_path="/repo/.worktrees/w", branch=request.branch, base=None, reused=False,
+            worktree_path="/repo/.worktrees/w",
+            branch=request.branch,
+            base=None,
+            reused=False,
             branch_existed=False,
-        )  # fmt: skip
+        )
 
     async def create_worktree(
         self, request: WorktreeRequest, progress: Progress | None = None
@@ -186,9 +206,15 @@ class FakeMachine:
         self._called("create_worktree", request)
         await self._long(progress)
         return WorktreeSession(
-            session_id="ses_1", worktree_path="/repo/.worktrees/w", branch=request.branch, repo_root="/repo",
-            base=None, reused=request.new_branch is False, branch_existed=False, session=self.known.get("ses_1"),
-        )  # fmt: skip
+            session_id="ses_1",
+            worktree_path="/repo/.worktrees/w",
+            branch=request.branch,
+            repo_root="/repo",
+            base=None,
+            reused=request.new_branch is False,
+            branch_existed=False,
+            session=self.known.get("ses_1"),
+        )
 
     async def removal(self, path: str, delete_branch: bool = False) -> Removal:
         self._called("removal", path, delete_branch)
@@ -276,7 +302,10 @@ class FakeMachine:
         self.subscriptions.add(subscription)
         try:
             state = Snapshot(
-                instances=[], sessions=list(self.known.values()), asks=list(self.pending.values()), repositories=[]
+                instances=[],
+                sessions=list(self.known.values()),
+                asks=list(self.pending.values()),
+                repositories=[],
             )
             yield state, subscription
         finally:
@@ -289,8 +318,8 @@ class FakeMachine:
         self.streams += 1
         try:
             yield Event(type="session.updated", host=self.id, data=self._session(session_id).model_dump())
-            while True:
-                for event in await subscription.next():
+            while events := await subscription.next():
+                for event in events:
                     yield event
         finally:
             self.streams -= 1
@@ -308,21 +337,37 @@ class FakeMachine:
 
     def host(self) -> Host:
         return Host(
-            id=self.id, name=self.id, machine=self,
+            id=self.id,
+            name=self.id,
+            machine=self,
             instances=_Names(ensure=self.ensure, list=self.instances, stop=self.stop, restart=self.restart),
             worktrees=_Names(
-                list=self.worktrees, plan=self.plan, create=self.create_worktree, removal=self.removal,
+                list=self.worktrees,
+                plan=self.plan,
+                create=self.create_worktree,
+                removal=self.removal,
                 remove=self.remove,
             ),
             sessions=_Names(
-                list=self.sessions, create=self.create_session, get=self.get, rename=self.rename, delete=self.delete,
-                messages=self.messages, todos=self.todos, prompt=self.prompt, shell=self.shell, command=self.command,
-                abort=self.abort, fork=self.fork, summarize=self.summarize,
+                list=self.sessions,
+                create=self.create_session,
+                get=self.get,
+                rename=self.rename,
+                delete=self.delete,
+                messages=self.messages,
+                todos=self.todos,
+                prompt=self.prompt,
+                shell=self.shell,
+                command=self.command,
+                abort=self.abort,
+                fork=self.fork,
+                summarize=self.summarize,
             ),
             asks=_Names(list=self.asks, reply=self.reply),
             events=_Names(subscribe=self.subscribe, session=self.session),
-            start=self.start, close=self.close,
-        )  # fmt: skip
+            start=self.start,
+            close=self.close,
+        )
 
 
 class _Names:
@@ -334,25 +379,56 @@ class _Names:
 
 def instance(directory: str) -> dict[str, Any]:
     return {
-        "url": "http://127.0.0.1:4096", "port": 4096, "repo_root": directory, "tmux_session": None, "launched": False,
-        "owner": "ocman", "permission_seeded": True, "opencode_version": "1.18.33", "pid": 1,
-    }  # fmt: skip
+        "url": "http://127.0.0.1:4096",
+        "port": 4096,
+        "repo_root": directory,
+        "tmux_session": None,
+        "launched": False,
+        "owner": "ocman",
+        "permission_seeded": True,
+        "opencode_version": "1.18.33",
+        "pid": 1,
+    }
 
 
 def session(name: str, directory: str = "/repo", host: str = LOCAL) -> Session:
     return Session(
-        id=name, title="A session", directory=directory, host=host, repo_root="/repo", status="idle", parent_id=None,
-        created=NOW, updated=NOW,
-    )  # fmt: skip
+        id=name,
+        title="A session",
+        directory=directory,
+        host=host,
+        repo_root="/repo",
+        status="idle",
+        parent_id=None,
+        created=NOW,
+        updated=NOW,
+    )
 
 
 def ask(name: str, session_id: str = "ses_1") -> Ask:
-    return Ask(id=name, kind="permission", session_id=session_id, title="A session", permission="bash", created=NOW)
+    return Ask(
+        id=name, kind="permission", session_id=session_id, title="A session", permission="bash", created=NOW
+    )
 
 
 def worktree(path: str = "/repo/.worktrees/w") -> Worktree:
     return Worktree(
-        path=path, name="w", branch="w", head="0" * 40, is_main=False, state="ok", prunable=False, detached=False,
-        locked=False, lock_reason=None, made_by_ocman=True, base=None, changes=None, ahead=None, behind=None,
-        merged="unknown", operation=None, last_activity=None,
-    )  # fmt: skip
+        path=path,
+        name="w",
+        branch="w",
+        head="0" * 40,
+        is_main=False,
+        state="ok",
+        prunable=False,
+        detached=False,
+        locked=False,
+        lock_reason=None,
+        made_by_ocman=True,
+        base=None,
+        changes=None,
+        ahead=None,
+        behind=None,
+        merged="unknown",
+        operation=None,
+        last_activity=None,
+    )

@@ -80,16 +80,24 @@ def server(extension: bool = True, drive: str = "pass", seconds: float = 60) -> 
             text += FAKE_HOST.format(root=str(ROOT), drive=drive)
         (home / "config.py").write_text(text)
         environment = {
-            **os.environ, "HOME": place, "JUPYTER_CONFIG_DIR": f"{place}/config", "JUPYTER_DATA_DIR": f"{place}/data",
-            "JUPYTER_RUNTIME_DIR": f"{place}/runtime", "XDG_RUNTIME_DIR": place, "JUPYTER_NO_CONFIG": "",
+            **os.environ,
+            "HOME": place,
+            "JUPYTER_CONFIG_DIR": f"{place}/config",
+            "JUPYTER_DATA_DIR": f"{place}/data",
+            "JUPYTER_RUNTIME_DIR": f"{place}/runtime",
+            "XDG_RUNTIME_DIR": place,
+            "JUPYTER_NO_CONFIG": "",
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        }  # fmt: skip
+        }
         began = time.monotonic()
         with open(home / "log", "wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "jupyter_server", f"--config={home / 'config.py'}"],
-                stdout=log, stderr=log, env=environment, cwd=place,
-            )  # fmt: skip
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd=place,
+            )
         try:
             yield _wait(process, home, began, seconds)
         finally:

@@ -11,7 +11,7 @@ MERGE_SECONDS = 0.04
 
 
 def drive(machine: FakeMachine, sessions: int, deltas: int) -> None:
-    """From its start on, ``machine`` streams ``deltas`` a second from so many sessions, and asks twenty times a second."""
+    """From its start ``machine`` streams ``deltas`` a second from so many ``sessions``, and 20 asks."""
 
     async def stream(number: int) -> None:
         waiting = ""
@@ -22,9 +22,13 @@ def drive(machine: FakeMachine, sessions: int, deltas: int) -> None:
             waiting += "some words "
             if time.monotonic() - told >= MERGE_SECONDS:
                 machine.tell(
-                    "message.delta", session_id=f"ses_{number}", message_id="m", part_id=f"p{number}", field="text",
+                    "message.delta",
+                    session_id=f"ses_{number}",
+                    message_id="m",
+                    part_id=f"p{number}",
+                    field="text",
                     delta=waiting,
-                )  # fmt: skip
+                )
                 waiting, told = "", time.monotonic()
 
     async def questions() -> None:

@@ -18,10 +18,15 @@ NAMES = [f"{verb} {address}" for verb, address, _ in SERVED]
 
 ACTIONS = {
     "execute": {
-        "POST ensure", "POST instances/restart", "POST worktrees", "POST sessions", "POST sessions/ses_1/prompt",
-        "POST sessions/ses_1/shell", "POST sessions/ses_1/command",
+        "POST ensure",
+        "POST instances/restart",
+        "POST worktrees",
+        "POST sessions",
+        "POST sessions/ses_1/prompt",
+        "POST sessions/ses_1/shell",
+        "POST sessions/ses_1/command",
     }
-}  # fmt: skip
+}
 
 
 def test_every_verb_of_every_handler_is_an_operation():
@@ -43,9 +48,14 @@ def test_the_server_finds_no_route_without_a_login(jp_serverapp):
 @pytest.mark.parametrize("verb,address,served", SERVED, ids=NAMES)
 async def test_without_a_login_nothing_is_done(jp_fetch, machine, verb, address, served):
     response = await jp_fetch(
-        "api", "ocman", *address.split("/"), method=verb, headers={"Authorization": "token wrong"},
-        body=b"{}" if verb in ("POST", "PATCH") else None, raise_error=False,
-    )  # fmt: skip
+        "api",
+        "ocman",
+        *address.split("/"),
+        method=verb,
+        headers={"Authorization": "token wrong"},
+        body=b"{}" if verb in ("POST", "PATCH") else None,
+        raise_error=False,
+    )
     assert response.code in (401, 403)
     assert json.loads(response.body)["code"] == "unauthorized"
     assert machine.calls == []
@@ -71,9 +81,13 @@ def denying(jp_server_config):
 @pytest.mark.parametrize("verb,address,served", SERVED, ids=NAMES)
 async def test_without_the_authorizers_yes_nothing_is_done(denying, jp_fetch, machine, verb, address, served):
     response = await jp_fetch(
-        "api", "ocman", *address.split("/"), method=verb, raise_error=False,
+        "api",
+        "ocman",
+        *address.split("/"),
+        method=verb,
+        raise_error=False,
         body=b"{}" if verb in ("POST", "PATCH") else None,
-    )  # fmt: skip
+    )
     assert response.code == 403
     assert json.loads(response.body)["code"] == "unauthorized"
     name = f"{verb} {address}"
@@ -100,9 +114,14 @@ async def test_a_cookie_login_needs_the_xsrf_header(jp_fetch, machine):
 
     async def post(**headers):
         return await jp_fetch(
-            "api", "ocman", "ensure", method="POST", body=json.dumps({"directory": "/r"}), raise_error=False,
+            "api",
+            "ocman",
+            "ensure",
+            method="POST",
+            body=json.dumps({"directory": "/r"}),
+            raise_error=False,
             headers=browser(cookies, **headers),
-        )  # fmt: skip
+        )
 
     refused = await post()
     assert refused.code == 403

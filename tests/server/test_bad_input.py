@@ -58,7 +58,15 @@ async def test_broken_bodies_are_refused_on_every_route(ask, told, machine, verb
 
 @pytest.mark.parametrize("verb,address,served", WITH_BODY, ids=WITH_BODY_NAMES)
 async def test_every_field_is_strict_and_named_when_it_is_wrong(ask, told, machine, verb, address, served):
-    right = {"directory": "/r", "path": "/w", "branch": "b", "title": "t", "text": "t", "command": "c", "name": "n"}
+    right = {
+        "directory": "/r",
+        "path": "/w",
+        "branch": "b",
+        "title": "t",
+        "text": "t",
+        "command": "c",
+        "name": "n",
+    }
     base = {name: right[name] for name, field in served.body.model_fields.items() if field.is_required()}
     for field in served.body.model_fields:
         for wrong in ({"a": 1}, 3.5):
@@ -82,9 +90,12 @@ async def test_unknown_and_malformed_parameters_are_refused(
 ):
     async def fetch(query):
         return await http_server_client.fetch(
-            f"{jp_base_url}api/ocman/{address}?{query}", method=verb, headers=jp_auth_header, raise_error=False,
+            f"{jp_base_url}api/ocman/{address}?{query}",
+            method=verb,
+            headers=jp_auth_header,
+            raise_error=False,
             body=b"{}" if verb in ("POST", "PATCH") else None,
-        )  # fmt: skip
+        )
 
     wrong = [("surprise=1", "surprise"), ("surprise=", "surprise"), ("host2=x", "host2"), ("%00=1", "\x00")]
     for name in served.query.model_fields:
@@ -167,9 +178,16 @@ async def test_oversized_bodies_are_refused_on_every_route(ask, told, machine, v
 
 @pytest.mark.parametrize(
     "kind",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "multipart/form-data",
-     "application/json; charset=latin1", "\xe9", ""],
-)  # fmt: skip
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "multipart/form-data",
+        "application/json; charset=latin1",
+        "\xe9",
+        "",
+    ],
+)
 async def test_odd_content_types_never_give_a_500(ask, told, kind):
     for body in (b'{"directory": "/r"}', b"--x\r\nbroken", b"a=b&c"):
         response = await ask("POST", "ensure", raw=body, headers={"Content-Type": kind})

@@ -13,17 +13,35 @@ from ocman_jupyter.server.redaction import redact
 CONTRACT = {
     400: {"invalid_request"},
     403: {"forbidden_path"},
-    404: {"not_a_repository", "no_such_directory", "no_such_branch", "no_such_worktree", "no_such_session",
-          "no_such_project", "no_such_host", "not_found"},
-    409: {"branch_checked_out", "branch_name_conflict", "branch_exists", "path_conflict", "worktree_locked",
-          "main_worktree", "would_lose_work", "session_busy", "directory_missing", "not_ours",
-          "opencode_needs_password"},
+    404: {
+        "not_a_repository",
+        "no_such_directory",
+        "no_such_branch",
+        "no_such_worktree",
+        "no_such_session",
+        "no_such_project",
+        "no_such_host",
+        "not_found",
+    },
+    409: {
+        "branch_checked_out",
+        "branch_name_conflict",
+        "branch_exists",
+        "path_conflict",
+        "worktree_locked",
+        "main_worktree",
+        "would_lose_work",
+        "session_busy",
+        "directory_missing",
+        "not_ours",
+        "opencode_needs_password",
+    },
     422: {"invalid_branch", "no_commits", "no_base", "invalid_folder"},
     423: {"index_locked"},
     502: {"opencode_error", "session_directory_mismatch"},
     503: {"git_missing", "opencode_missing", "launch_failed", "opencode_unreachable", "host_unreachable"},
     504: {"launch_timeout"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
@@ -32,9 +50,11 @@ async def test_every_typed_error_keeps_its_status_and_details(ask, told, machine
     response = await ask("POST", "ensure", {"directory": "/r"})
     assert response.code == BY_CODE[code].status
     assert told(response) == {
-        "code": code, "message": "Said so.", "hint": BY_CODE[code].default_hint,
+        "code": code,
+        "message": "Said so.",
+        "hint": BY_CODE[code].default_hint,
         "details": {"paths": ["/a"], "odd": "\udcff"},
-    }  # fmt: skip
+    }
 
 
 def test_statuses_are_those_of_the_contract():
@@ -89,11 +109,19 @@ async def test_tokens_in_addresses_are_not_logged(ask, caplog, jp_serverapp):
 @pytest.mark.parametrize(
     "text",
     [
-        "http://user:hunter2@host/x", "password=hunter2", '{"password": "hunter2"}', "PASSWORD: 'hunter2'",
-        "OPENCODE_SERVER_PASSWORD=hunter2 opencode", "Authorization: Bearer hunter2hunter2", "api_key = hunter2",
-        "?token=hunter2&x=1", "Cookie: hunter2", "token hunter2hunter2", "the key is hunter2",
+        "http://user:hunter2@host/x",
+        "password=hunter2",
+        '{"password": "hunter2"}',
+        "PASSWORD: 'hunter2'",
+        "OPENCODE_SERVER_PASSWORD=hunter2 opencode",
+        "Authorization: Bearer hunter2hunter2",
+        "api_key = hunter2",
+        "?token=hunter2&x=1",
+        "Cookie: hunter2",
+        "token hunter2hunter2",
+        "the key is hunter2",
     ],
-)  # fmt: skip
+)
 def test_redaction(text):
     assert "hunter2" not in redact(text, ["hunter2"] if "key is" in text else [])
 

@@ -87,11 +87,24 @@ async def test_message_events_come_only_from_chosen_sessions(connect, machine):
 
 
 BAD = [
-    "", "{", "[]", "null", "1", '"x"', "{}", '{"subscribe": null}', '{"subscribe": {}}',
-    '{"subscribe": {"sessions": "ses_1"}}', '{"subscribe": {"sessions": [1]}}', '{"surprise": 1}',
-    '{"subscribe": {"sessions": [], "x": 1}}', '{"subscribe": {"sessions": ["\\ud800"]}}',
-    '{"subscribe": {"sessions": ["a\\u0000"]}}', '{"a":' * 5000, json.dumps({"subscribe": {"sessions": ["x"] * 5000}}),
-]  # fmt: skip
+    "",
+    "{",
+    "[]",
+    "null",
+    "1",
+    '"x"',
+    "{}",
+    '{"subscribe": null}',
+    '{"subscribe": {}}',
+    '{"subscribe": {"sessions": "ses_1"}}',
+    '{"subscribe": {"sessions": [1]}}',
+    '{"surprise": 1}',
+    '{"subscribe": {"sessions": [], "x": 1}}',
+    '{"subscribe": {"sessions": ["\\ud800"]}}',
+    '{"subscribe": {"sessions": ["a\\u0000"]}}',
+    '{"a":' * 5000,
+    json.dumps({"subscribe": {"sessions": ["x"] * 5000}}),
+]
 
 
 async def test_bad_messages_get_an_error_frame_and_nothing_breaks(connect, machine):
@@ -114,8 +127,11 @@ async def test_progress_of_a_long_operation_is_told_to_every_page(connect, ask, 
         frame = await read(ws, "progress")
         assert frame["host"] == "local"
         assert frame["data"] == {
-            "operation": "op-1", "message": "Starting OpenCode", "fraction": 0.5, "directory": "/r",
-        }  # fmt: skip
+            "operation": "op-1",
+            "message": "Starting OpenCode",
+            "fraction": 0.5,
+            "directory": "/r",
+        }
     await ask("POST", "ensure", {"directory": "/r"})
     assert (await read(first, "progress"))["data"]["operation"] not in ("", "op-1")
 
@@ -136,6 +152,13 @@ async def test_after_a_gap_comes_a_new_snapshot(connect, machine):
     assert "ses_9" in [one["id"] for one in frame["data"]["sessions"]]
     machine.tell("session.status", id="ses_9", status="idle")
     assert (await read(ws))["data"]["id"] == "ses_9"
+
+
+async def test_a_stream_that_the_host_ended_is_taken_up_again(connect, machine):
+    ws, _ = await connect()
+    machine.end_streams()
+    assert (await read(ws))["type"] == "snapshot"
+    assert len([name for name, _ in machine.calls if name == "subscribe"]) == 2  # and did not spin
 
 
 async def test_what_a_page_chose_survives_a_gap(connect, machine):
@@ -209,7 +232,9 @@ async def test_a_slow_client_fills_no_buffer_and_loses_no_edge(
     quick, _ = await connect()
     filler = "x" * 20_000
     for number in range(300):
-        machine.tell("message.delta", session_id="ses_1", message_id="m", part_id="p", field="text", delta=filler)
+        machine.tell(
+            "message.delta", session_id="ses_1", message_id="m", part_id="p", field="text", delta=filler
+        )
         machine.tell("session.updated", id="ses_1", title=f"title {number}", filler=filler)
         if number % 50 == 0:
             machine.tell("ask.created", **an_ask(f"per_{number}").model_dump())
@@ -309,7 +334,9 @@ async def test_unknown_parameters_are_refused_before_the_upgrade(jp_ws_fetch):
 async def test_the_token_in_the_query_opens_the_stream(jp_ws_fetch, jp_serverapp):
     """JupyterLab's WebSockets carry the token so."""
     token = jp_serverapp.identity_provider.token
-    ws = await jp_ws_fetch("api", "ocman", "events", params={"token": token}, headers={"Authorization": "none"})
+    ws = await jp_ws_fetch(
+        "api", "ocman", "events", params={"token": token}, headers={"Authorization": "none"}
+    )
     assert (await read(ws))["type"] == "snapshot"
 
 

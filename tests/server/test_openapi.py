@@ -91,10 +91,7 @@ def server():
 
 
 SCHEMA = schemathesis.openapi.from_dict(WRITTEN)
-OPERATIONS = {
-    f"{one.ok().method.upper()} {one.ok().path}": one.ok()
-    for one in SCHEMA.get_all_operations()
-}  # fmt: skip
+OPERATIONS = {f"{one.ok().method.upper()} {one.ok().path}": one.ok() for one in SCHEMA.get_all_operations()}
 
 KNOWN = st.sampled_from([None, "ses_1", "per_1", "ses_none"])
 """An id that the host has, or has not; None leaves the drawn one."""
@@ -102,26 +99,34 @@ KNOWN = st.sampled_from([None, "ses_1", "per_1", "ses_none"])
 
 def fuzz(server, operation, examples):
     modes = schemathesis.GenerationMode
-    cases = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in (modes.POSITIVE, modes.NEGATIVE)))
+    cases = st.one_of(
+        *(operation.as_strategy(generation_mode=mode) for mode in (modes.POSITIVE, modes.NEGATIVE))
+    )
 
     @settings(
-        max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate], derandomize=True,
-    )  # fmt: skip
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+        derandomize=True,
+    )
     @given(case=cases, known=KNOWN)
     def run(case, known):
         if known is not None and "id" in (case.path_parameters or {}) and not case.path.endswith("/stream"):
             case.path_parameters["id"] = known
         response = case.call(base_url=f"{server.url}api/ocman", headers=server.headers, timeout=20)
         assert response.status_code < 500, (response.status_code, response.text[:500])
-        case.validate_response(response, checks=CHECKS)
+        # The check of refusals does not know that 413 is one.
+        checks = [one for one in CHECKS if response.status_code != 413 or one is not negative_data_rejection]
+        case.validate_response(response, checks=checks)
 
     run()
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_fuzzed_against_the_live_server(server, name):
-    fuzz(server, OPERATIONS[name], int(os.environ.get("OCMAN_FUZZ_EXAMPLES", "40")))
+    fuzz(server, OPERATIONS[name], int(os.environ.get("OCMAN_FUZZ_EXAMPLES", "25")))
 
 
 @pytest.mark.slow

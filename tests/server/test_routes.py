@@ -10,26 +10,36 @@ from tornado.simple_httpclient import HTTPTimeoutError
 
 from ocman_jupyter.hosts.host import PromptRequest, ReplyRequest, SessionRequest, WorktreeRequest
 
+INSTANCE = {
+    "url", "port", "repo_root", "tmux_session", "launched", "owner", "permission_seeded", "opencode_version",
+    "pid",
+}  # fmt: skip
+
+WORKTREES = {"repo_root", "default_base", "worktrees", "sessions_elsewhere"}
+
+REMOVED = {"removed", "branch_deleted", "rescued"}
+
+CAPABILITIES = {
+    "version", "host", "worktree_sessions", "missing", "git", "tmux", "opencode", "launcher", "sandbox",
+    "hosts",
+}  # fmt: skip
+
 ROUTES = [
     # method, address, query, body, status, keys of the answer, call on the host
-    ("GET", "capabilities", {}, None, 200, {"version", "host", "worktree_sessions", "missing", "git", "tmux", "opencode",
-     "launcher", "sandbox", "hosts"}, ("capabilities", ())),
+    ("GET", "capabilities", {}, None, 200, CAPABILITIES, ("capabilities", ())),
     ("GET", "doctor", {"host": "local"}, None, 200, {"checks"}, ("doctor", ())),
-    ("POST", "ensure", {}, {"directory": "/r"}, 200, {"url", "port", "repo_root", "tmux_session", "launched", "owner",
-     "permission_seeded", "opencode_version", "pid"}, ("ensure", ("/r",))),
+    ("POST", "ensure", {}, {"directory": "/r"}, 200, INSTANCE, ("ensure", ("/r",))),
     ("GET", "instances", {}, None, 200, {"instances"}, ("instances", ())),
     ("POST", "instances/stop", {}, {"directory": "/r"}, 200, {"stopped"}, ("stop", ("/r", False))),
-    ("POST", "instances/restart", {}, {"directory": "/r", "force": True}, 200, {"url", "port", "repo_root",
-     "tmux_session", "launched", "owner", "permission_seeded", "opencode_version", "pid"}, ("restart", ("/r", True))),
-    ("GET", "worktrees", {"directory": "/r"}, None, 200,
-     {"repo_root", "default_base", "worktrees", "sessions_elsewhere"}, ("worktrees", ("/r", True))),
-    ("GET", "worktrees", {"directory": "/r", "changes": "false"}, None, 200,
-     {"repo_root", "default_base", "worktrees", "sessions_elsewhere"}, ("worktrees", ("/r", False))),
+    ("POST", "instances/restart", {}, {"directory": "/r", "force": True}, 200, INSTANCE,
+     ("restart", ("/r", True))),
+    ("GET", "worktrees", {"directory": "/r"}, None, 200, WORKTREES, ("worktrees", ("/r", True))),
+    ("GET", "worktrees", {"directory": "/r", "changes": "false"}, None, 200, WORKTREES,
+     ("worktrees", ("/r", False))),
     ("GET", "worktrees/removal", {"path": "/w", "delete_branch": "true"}, None, 200, {"reasons", "safe"},
      ("removal", ("/w", True))),
-    ("DELETE", "worktrees", {}, {"path": "/w", "accept": ["ignored"]}, 200, {"removed", "branch_deleted", "rescued"},
-     None),
-    ("DELETE", "worktrees", {"host": "local"}, {"path": "/w"}, 200, {"removed", "branch_deleted", "rescued"}, None),
+    ("DELETE", "worktrees", {}, {"path": "/w", "accept": ["ignored"]}, 200, REMOVED, None),
+    ("DELETE", "worktrees", {"host": "local"}, {"path": "/w"}, 200, REMOVED, None),
     ("GET", "sessions", {"directory": "/r"}, None, 200, {"sessions", "hidden"}, ("sessions", ("/r",))),
     ("POST", "sessions", {}, {"directory": "/r", "title": "t", "request_id": "q"}, 201, None,
      ("create_session", (SessionRequest(directory="/r", title="t", request_id="q"),))),
@@ -71,11 +81,30 @@ async def test_route_answers_as_the_contract_says(
 async def test_worktree_that_was_made_is_201_and_a_reused_one_200(ask, told, machine):
     made = await ask("POST", "worktrees", {"directory": "/r", "branch": "b", "request_id": "q1"})
     assert made.code == 201
-    assert ("create_worktree", (WorktreeRequest(directory="/r", branch="b", request_id="q1"),)) in machine.calls
-    assert {"session_id", "worktree_path", "branch", "repo_root", "host", "base", "reused", "branch_existed",
-            "carried", "setup", "inherited_permissions", "session_reused", "prompt_sent", "warnings",
-            "session"} == set(told(made))  # fmt: skip
-    assert (await ask("POST", "worktrees", {"directory": "/r", "branch": "b", "new_branch": False})).code == 200
+    assert (
+        "create_worktree",
+        (WorktreeRequest(directory="/r", branch="b", request_id="q1"),),
+    ) in machine.calls
+    assert {
+        "session_id",
+        "worktree_path",
+        "branch",
+        "repo_root",
+        "host",
+        "base",
+        "reused",
+        "branch_existed",
+        "carried",
+        "setup",
+        "inherited_permissions",
+        "session_reused",
+        "prompt_sent",
+        "warnings",
+        "session",
+    } == set(told(made))
+    assert (
+        await ask("POST", "worktrees", {"directory": "/r", "branch": "b", "new_branch": False})
+    ).code == 200
 
 
 async def test_dry_run_only_plans(ask, told, machine):
@@ -127,9 +156,14 @@ async def test_odd_session_id_is_no_session_and_never_reaches_the_host(jp_fetch,
 
 async def test_other_addresses_and_methods_answer_in_json(ask, told, jp_fetch):
     for method, address, status in [
-        ("GET", "nothing", 404), ("POST", "projects", 404), ("GET", "worktrees/x", 404), ("DELETE", "sessions/a/b/c", 404),
-        ("GET", "ensure", 405), ("PUT", "worktrees", 405), ("PATCH", "asks", 405),
-    ]:  # fmt: skip
+        ("GET", "nothing", 404),
+        ("POST", "projects", 404),
+        ("GET", "worktrees/x", 404),
+        ("DELETE", "sessions/a/b/c", 404),
+        ("GET", "ensure", 405),
+        ("PUT", "worktrees", 405),
+        ("PATCH", "asks", 405),
+    ]:
         body = {} if method in ("POST", "PUT", "PATCH") else None
         response = await ask(method, address, body)
         assert (response.code, told(response)["code"]) == (status, "not_found"), (method, address)

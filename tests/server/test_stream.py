@@ -23,10 +23,17 @@ class Stream:
         self.news = asyncio.Event()
         self.response = asyncio.ensure_future(
             fetch(
-                "api", "ocman", "sessions", "ses_1", "stream", streaming_callback=self.take,
-                header_callback=self.header, raise_error=False, request_timeout=30,
+                "api",
+                "ocman",
+                "sessions",
+                "ses_1",
+                "stream",
+                streaming_callback=self.take,
+                header_callback=self.header,
+                raise_error=False,
+                request_timeout=30,
             )
-        )  # fmt: skip
+        )
 
     def header(self, line):
         name, _, value = line.partition(":")
@@ -59,7 +66,9 @@ async def test_the_first_byte_comes_at_once_and_no_proxy_holds_it(stream, machin
 async def test_events_come_as_they_happen(stream, machine):
     script = stream()
     await script.until("session.updated")
-    machine.tell("message.delta", session_id="ses_1", message_id="m", part_id="p", field="text", delta="hel\nlo")
+    machine.tell(
+        "message.delta", session_id="ses_1", message_id="m", part_id="p", field="text", delta="hel\nlo"
+    )
     await script.until("message.delta")
     await script.until("\n\n")
     records = [part for part in script.text.split("\n\n") if part.startswith("id:")]
@@ -98,6 +107,15 @@ async def test_the_stream_ends_with_the_server(stream, extension, machine):
 async def test_an_unknown_session_is_a_typed_error_and_no_stream(ask, told):
     response = await ask("GET", "sessions/ses_none/stream")
     assert (response.code, told(response)["code"]) == (404, "no_such_session")
+
+
+async def test_the_stream_ends_with_its_session(stream, machine):
+    script = stream()
+    await script.until("session.updated")
+    machine.end_streams()
+    response = await asyncio.wait_for(script.response, SECONDS)
+    assert response.code == 200
+    assert machine.streams == 0
 
 
 async def test_an_error_on_the_way_is_told_in_the_stream(stream, machine):

@@ -65,7 +65,8 @@ class Lab:
             "c.OcmanExtension.host_factory = scene\n"
             "c.ServerApp.jpserver_extensions = {'ocman_jupyter': True, 'notebook': True}\n"
             f"c.ServerApp.base_url = {BASE_URL!r}\nc.ServerApp.root_dir = {str(self.root)!r}\n"
-            f"c.IdentityProvider.token = {TOKEN!r}\nc.ServerApp.open_browser = False\nc.LabApp.open_browser = False\n"
+            f"c.IdentityProvider.token = {TOKEN!r}\n"
+            "c.ServerApp.open_browser = False\nc.LabApp.open_browser = False\n"
             f"c.ServerApp.port = {self.port}\nc.ServerApp.port_retries = 0\nc.ServerApp.allow_root = True\n"
         )
 
@@ -80,7 +81,8 @@ class Lab:
         }  # fmt: skip
         (self.home / "home").mkdir(exist_ok=True)
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, **{name: str(place) for name, place in places.items()}, "PYTHONPATH": path}
+        own = {name: str(place) for name, place in places.items()}
+        environment = {**os.environ, **own, "PYTHONPATH": path}
         with (self.home / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "jupyterlab"], env=environment, cwd=self.root, stdout=log, stderr=log
@@ -112,6 +114,11 @@ class Lab:
                 pytest.fail("JupyterLab did not start:\n" + (self.home / "server.log").read_text()[-4000:])
             time.sleep(0.1)
 
+    def show(self, panel: Any, name: str) -> None:
+        """Set the scene, and wait until the panel shows it and nothing older."""
+        version = self.scene("set", name=name)
+        panel.get_by_text(f"OpenCode {version}").wait_for()
+
     def scene(self, do: str, **arguments: Any) -> Any:
         """Tell the made-up host to do something; its answer."""
         request = urllib.request.Request(
@@ -142,12 +149,17 @@ def lab(tmp_path_factory: pytest.TempPathFactory, nothing_left_running: None) ->
 
 
 @pytest.fixture(autouse=True)
+def jp_asyncio_loop() -> None:
+    """In place of pytest-jupyter's, which would meet playwright's event loop."""
+
+
+@pytest.fixture(autouse=True)
 def jp_server_cleanup() -> None:
-    """These tests have no Jupyter server of pytest-jupyter's; its cleaning up would meet playwright's event loop."""
+    """In place of pytest-jupyter's: no server of its own runs here."""
 
 
-# Playwright's event loop lives in this thread while a browser is there, and no other one can run then: the tests of other
-# modules must not meet it.
+# Playwright's event loop lives in this thread while a browser is there, and no other one can run then:
+# the tests of other modules must not meet it.
 @pytest.fixture(scope="module")
 def browser(nothing_left_running: None) -> Iterator[Any]:
     """Chromium, from wherever it is installed."""

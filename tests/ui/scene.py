@@ -1,7 +1,7 @@
 """A host in memory that a real Jupyter server shows to a real browser, driven by the test over HTTP.
 
-The Jupyter server of these tests names `scene` as its ``host_factory``.  The scene listens on a port of its own, written
-to the file that ``OCMAN_SCENE_PORT_FILE`` names, and takes JSON: ``{"do": name, …}``.
+The Jupyter server of these tests names `scene` as its ``host_factory``.  The scene listens on a port of its
+own, written to the file that ``OCMAN_SCENE_PORT_FILE`` names, and takes JSON: ``{"do": name, …}``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from ocman_jupyter.hosts.host import (
     WorktreeSession,
 )
 from ocman_jupyter.hosts.router import Router
+from ocman_jupyter.server import events
 from ocman_jupyter.settings import OcmanSettings
 from tests.server.fake_host import FakeMachine, FakeSubscription
 
@@ -56,20 +57,30 @@ def worktree(repository: str, name: str, **facts: Any) -> Worktree:
     is_main = name == "main"
     root, _, base = repository.rpartition("/")
     known: dict[str, Any] = {
-        "path": repository if is_main else f"{root}/.worktrees/{base}/{name}", "name": base if is_main else name,
-        "branch": name, "head": "0" * 40, "is_main": is_main, "state": "ok", "prunable": False, "detached": False,
-        "locked": False, "lock_reason": None, "made_by_ocman": not is_main, "base": None if is_main else MAIN,
+        "path": repository if is_main else f"{root}/.worktrees/{base}/{name}",
+        "name": base if is_main else name, "branch": name, "head": "0" * 40, "is_main": is_main,
+        "state": "ok", "prunable": False, "detached": False, "locked": False, "lock_reason": None,
+        "made_by_ocman": not is_main, "base": None if is_main else MAIN,
         "changes": changes(), "ahead": 0, "behind": 0, "merged": "no",
         "operation": None, "last_activity": None,
     }  # fmt: skip
     return Worktree.model_validate({**known, **facts})
 
 
-def session(name: str, title: str, place: Worktree, repository: str, status: str = "idle", age: float = 7200) -> Session:
+def session(
+    name: str, title: str, place: Worktree, repository: str, status: str = "idle", age: float = 7500
+) -> Session:
     return Session.model_validate(
         {
-            "id": name, "title": title, "directory": place.path, "repo_root": repository, "status": status,
-            "parent_id": None, "created": ago(age + 60), "updated": ago(age), "model": "scripted/script",
+            "id": name,
+            "title": title,
+            "directory": place.path,
+            "repo_root": repository,
+            "status": status,
+            "parent_id": None,
+            "created": ago(age + 60),
+            "updated": ago(age),
+            "model": "scripted/script",
         }  # fmt: skip
     )
 
@@ -88,7 +99,10 @@ def question(name: str = "que_1", session_id: str = "ses_plots", title: str = "P
         questions=[
             {
                 "question": "Which column is the target?", "header": "Target",
-                "options": [{"label": "price", "description": "The sales price"}, {"label": "volume", "description": ""}],
+                "options": [
+                    {"label": "price", "description": "The sales price"},
+                    {"label": "volume", "description": ""},
+                ],
             }
         ],
     )  # fmt: skip
@@ -100,6 +114,7 @@ class Scene(FakeMachine):
     def __init__(self) -> None:
         super().__init__()
         self.version = __version__
+        self.scenes = 0
         self.missing: list[dict[str, Any]] = []
         self.repositories: dict[str, list[Worktree]] = {}
         self.known: dict[str, Session] = {}
@@ -111,8 +126,12 @@ class Scene(FakeMachine):
 
     # --- what there is
 
-    def set(self, name: str, **arguments: Any) -> None:
-        """Begin anew with the named set-up.  Listeners begin anew too, with a snapshot."""
+    def set(self, name: str, **arguments: Any) -> str:
+        """Begin anew with the named set-up.  Listeners begin anew too, with a snapshot.
+
+        Gives the version of OpenCode that runs in it, another one each time: who sees that sees this scene.
+        """
+        self.scenes += 1
         self.repositories = {}
         self.known = {}
         self.pending = {}
@@ -124,6 +143,7 @@ class Scene(FakeMachine):
         self.version = __version__
         getattr(self, f"_set_{name}")(**arguments)
         self.break_streams(ConnectionError("the scene changed"))
+        return self._opencode
 
     def _set_empty(self) -> None:
         self.running = set()
@@ -139,7 +159,9 @@ class Scene(FakeMachine):
             worktree(ANALYSIS, "fix-loader", changes=changes(3, 2), ahead=2, behind=1),
             worktree(ANALYSIS, "plots", locked=True, lock_reason="long run on the cluster"),
             worktree(ANALYSIS, "try-polars", merged="squashed"),
-            worktree(ANALYSIS, "old-idea", state="missing", prunable=True, changes=None, ahead=None, behind=None),
+            worktree(
+                ANALYSIS, "old-idea", state="missing", prunable=True, changes=None, ahead=None, behind=None
+            ),
         )
         self._add(ANALYSIS, main, fix, plots, done, gone)
         self._add(SHOP, worktree(SHOP, "main"), worktree(SHOP, "checkout-v2", ahead=4, operation="rebase"))
@@ -169,11 +191,12 @@ class Scene(FakeMachine):
             self.known[one.id] = one
         self.pending["per_evil"] = Ask(
             id="per_evil", kind="permission", session_id="ses_evil", title=evil, permission="bash",
-            patterns=[evil], always=[evil], metadata={"command": evil}, created=ago(3),
+            patterns=[evil], always=[evil], metadata={"command": evil + " \u202egpj.sh"}, created=ago(3),
         )  # fmt: skip
 
     def _set_many(self, worktrees: int = 200, sessions: int = 2000) -> None:
-        trees = [worktree(ANALYSIS, "main"), *(worktree(ANALYSIS, f"idea-{i:03}") for i in range(worktrees - 1))]
+        names = ["main", *(f"idea-{i:03}" for i in range(worktrees - 1))]
+        trees = [worktree(ANALYSIS, name) for name in names]
         self._add(ANALYSIS, *trees)
         for i in range(sessions):
             one = session(f"ses_{i:04}", f"Session {i}", trees[i % worktrees], ANALYSIS, age=i)
@@ -191,6 +214,11 @@ class Scene(FakeMachine):
             self.tell("session.status", id=one.id, directory=one.directory, status=one.status)
         else:
             self.tell("session.updated", **one.model_dump())
+
+    def forget(self, session_id: str) -> None:
+        """A session is deleted."""
+        one = self.known.pop(session_id)
+        self.tell("session.removed", id=one.id, directory=one.directory)
 
     def ask(self, **facts: Any) -> None:
         ask = self.pending[facts.get("name", "per_1")] = outside_ask(**facts)
@@ -218,14 +246,19 @@ class Scene(FakeMachine):
     def called(self, name: str) -> list[Any]:
         return [
             [argument.model_dump() if hasattr(argument, "model_dump") else argument for argument in arguments]
-            for called, arguments in self.calls if called == name
+            for called, arguments in self.calls
+            if called == name
         ]
+
+    @property
+    def _opencode(self) -> str:
+        return f"1.18.{self.scenes}"
 
     # --- what the server asks
 
     async def capabilities(self) -> Capabilities:
         known = await super().capabilities()
-        opencode = Tool(path="/usr/bin/opencode", version="1.18.33")
+        opencode = Tool(path="/usr/bin/opencode", version=self._opencode)
         return known.model_copy(update={
             "version": self.version, "opencode": opencode,
             "missing": Capabilities.model_validate({**known.model_dump(), "missing": self.missing}).missing,
@@ -236,8 +269,8 @@ class Scene(FakeMachine):
         return [
             {
                 "url": "http://127.0.0.1:4096", "port": 4096, "repo_root": root, "tmux_session": None,
-                "launched": False, "owner": "ocman", "permission_seeded": True, "opencode_version": "1.18.33",
-                "pid": 1, "state": "running",
+                "launched": False, "owner": "ocman", "permission_seeded": True,
+                "opencode_version": self._opencode, "pid": 1, "state": "running",
             }
             for root in sorted(self.running)
         ]  # fmt: skip
@@ -285,7 +318,8 @@ class Scene(FakeMachine):
             self.change(request.directory, request.branch)
         tree = next(one for one in self.repositories[request.directory] if one.path == plan.worktree_path)
         status = "busy" if request.prompt else "idle"
-        made = session(f"ses_{request.branch}", request.title or request.branch, tree, request.directory, status, age=0)
+        title = request.title or request.branch
+        made = session(f"ses_{request.branch}", title, tree, request.directory, status, age=0)
         self.known[made.id] = made
         self.tell("session.updated", **made.model_dump())
         return WorktreeSession(
@@ -322,7 +356,8 @@ class _Place:
         scene = self._scene
         scene.subscriptions.add(self._subscription)
         state = Snapshot(
-            instances=scene._instances, sessions=list(scene.known.values()), asks=list(scene.pending.values()),
+            instances=scene._instances, sessions=list(scene.known.values()),
+            asks=list(scene.pending.values()),
             repositories=[scene._list(root, False) for root in scene.repositories],
         )  # fmt: skip
         return state, self._subscription
@@ -348,6 +383,7 @@ class _Direct(tornado.web.RequestHandler):
 
 def scene(settings: OcmanSettings) -> Router:
     """The ``host_factory`` of the server under test."""
+    events.RETRY_SECONDS = 0.02  # a new scene is seen at once
     machine = Scene()
     application = tornado.web.Application([("/", _Direct, {"scene": machine})])
     server = tornado.httpserver.HTTPServer(application)

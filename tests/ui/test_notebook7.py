@@ -9,6 +9,7 @@ import pytest
 from tests.ui.conftest import Lab, new_page
 
 playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("notebook")
 expect = playwright.expect
 
 NOTEBOOKS_OWN = "error: Cannot read properties of undefined (reading 'schema')"

@@ -28,9 +28,7 @@ def button(panel: Any, name: str) -> Any:
 @pytest.fixture
 def work(lab: Lab, panel: Any) -> Any:
     """The panel on a working day."""
-    lab.scene("set", name="work")
-    expect(row(panel, "Worktree fix-loader")).to_be_visible()
-    expect(row(panel, "Session Fix the loader")).to_have_count(1)
+    lab.show(panel, "work")
     return panel
 
 
@@ -57,6 +55,7 @@ def test_worktrees_and_sessions_stand_in_the_tree_with_their_states(work: Any) -
     expect(work.get_by_text("live", exact=True)).to_be_visible()
     badge = work.page.locator(".jp-SideBar [data-id='ocman-panel']")
     expect(badge).to_have_attribute("data-ocman-count", "2")
+    expect(badge).to_have_accessible_name("ocman, 2 sessions need you")
 
 
 def test_a_status_that_changes_is_seen_without_any_request(lab: Lab, work: Any) -> None:
@@ -89,7 +88,8 @@ def test_an_ask_is_allowed_once_and_the_row_says_so(lab: Lab, work: Any) -> None
     button(ask, "Allow once, fix-loader, /etc/hosts").click()
     expect(ask).to_contain_text("Allowed once")
     expect(row(work, "Session Fix the loader, busy")).to_be_visible()
-    assert [(ask_id, body["reply"]) for ask_id, body in lab.scene("called", name="reply")] == [("per_1", "once")]
+    replies = [(ask_id, body["reply"]) for ask_id, body in lab.scene("called", name="reply")]
+    assert replies == [("per_1", "once")]
     expect(ask).to_have_count(0)
 
 
@@ -125,7 +125,7 @@ def test_a_click_in_flight_allows_nothing(lab: Lab, work: Any) -> None:
     expect(ask).to_contain_text("Allowed once")
 
 
-def test_an_ask_answered_elsewhere_says_so(lab: Lab, work: Any) -> None:
+def test_an_ask_answered_elsewhere_says_so(lab: Lab, work: Any, lab_page: tuple[Any, Faults]) -> None:
     ask = work.locator("[data-ask=per_1]")
     lab.scene("resolve", ask_id="per_1", answer="reject")
     expect(ask).to_contain_text("Answered elsewhere: rejected")
@@ -137,6 +137,7 @@ def test_an_ask_answered_elsewhere_says_so(lab: Lab, work: Any) -> None:
     lab.scene("take_away", ask_id="per_2")
     once.click()
     expect(late).to_contain_text("Answered elsewhere")
+    lab_page[1].found.clear()  # the browser reports the refused request
 
 
 def test_a_question_is_answered_in_place(lab: Lab, work: Any) -> None:
@@ -168,8 +169,10 @@ def test_a_new_worktree_session_shows_its_plan_and_then_its_row(lab: Lab, work: 
     assert request["request_id"]
 
 
-def test_what_cannot_be_made_says_why_where_it_stands(lab: Lab, panel: Any, lab_page: tuple[Any, Faults]) -> None:
-    lab.scene("set", name="quiet")
+def test_what_cannot_be_made_says_why_where_it_stands(
+    lab: Lab, panel: Any, lab_page: tuple[Any, Faults]
+) -> None:
+    lab.show(panel, "quiet")
     button(panel, "New worktree session").first.click()
     form = panel.get_by_role("dialog", name="New worktree session")
     name = form.get_by_label("Name or task")
@@ -222,13 +225,13 @@ def test_arrows_home_end_enter_and_letters_move_through_the_tree(work: Any) -> N
     expect(main).to_be_focused()
     page.keyboard.type("plo")
     expect(row(work, "Worktree plots")).to_be_focused()
-    tabbable = work.get_by_role("treeitem").evaluate_all("rows => rows.filter(row => row.tabIndex === 0).length")
-    assert tabbable == 1
+    stops = work.get_by_role("treeitem").evaluate_all("rows => rows.map(row => row.tabIndex)")
+    assert stops.count(0) == 1
 
 
 def test_the_focus_stays_in_the_tree_when_its_row_goes_away(lab: Lab, work: Any) -> None:
     row(work, "Session Try polars instead of pandas").focus()
-    lab.scene("tell", kind="session.removed", id="ses_polars", directory="/data/lab/.worktrees/analysis/try-polars")
+    lab.scene("forget", session_id="ses_polars")
     expect(row(work, "Session Try polars instead of pandas")).to_have_count(0)
     inside = "document.querySelector('.ocman-Tree').contains(document.activeElement)"
     work.page.wait_for_function(inside)
@@ -237,7 +240,7 @@ def test_the_focus_stays_in_the_tree_when_its_row_goes_away(lab: Lab, work: Any)
 def test_a_filter_says_how_much_it_hides(work: Any) -> None:
     work.get_by_label("Filter worktrees and sessions").fill("loader")
     expect(work.get_by_role("treeitem")).to_have_count(4)
-    expect(work.get_by_text("9 hidden")).to_be_visible()
+    expect(work.get_by_text("10 hidden")).to_be_visible()
     button(work, "Show all").click()
     expect(row(work, "Worktree plots")).to_be_visible()
     button(work, "Active").click()
@@ -246,8 +249,10 @@ def test_a_filter_says_how_much_it_hides(work: Any) -> None:
 
 
 def test_names_are_text_whatever_is_in_them(lab: Lab, panel: Any) -> None:
-    lab.scene("set", name="hostile")
-    expect(panel.locator("[data-ask=per_evil]")).to_contain_text("<script>")
+    lab.show(panel, "hostile")
+    ask = panel.locator("[data-ask=per_evil]")
+    expect(ask).to_contain_text("<script>")
+    expect(ask).to_contain_text(r"\u202egpj.sh")  # what is allowed is what is read
     expect(row(panel, "Worktree main")).to_be_visible()
     assert panel.page.evaluate("window.hacked") is None
     assert panel.locator("script, img").count() == 0
@@ -262,12 +267,13 @@ def test_names_are_text_whatever_is_in_them(lab: Lab, panel: Any) -> None:
 
 
 def test_what_is_missing_and_another_version_are_told(lab: Lab, panel: Any) -> None:
-    lab.scene("set", name="quiet")
-    tool = {"name": "opencode", "required": True, "reason": "OpenCode is not installed.", "hint": "npm i -g opencode-ai"}
+    lab.show(panel, "quiet")
+    hint = "npm i -g opencode-ai"
+    tool = {"name": "opencode", "required": True, "reason": "OpenCode is not installed.", "hint": hint}
     lab.scene("tools", missing=[tool], version="99.0.0")
     button(panel, "Refresh").click()
     card = panel.get_by_role("region", name="opencode is missing")
-    expect(card).to_contain_text("npm i -g opencode-ai")
+    expect(card).to_contain_text(hint)
     expect(panel).to_contain_text("the server is version 99.0.0")
     lab.scene("tools", missing=[])
     button(card, "Check again").click()
@@ -276,7 +282,7 @@ def test_what_is_missing_and_another_version_are_told(lab: Lab, panel: Any) -> N
 
 
 def test_two_thousand_sessions_are_drawn_and_stay_live(lab: Lab, panel: Any) -> None:
-    lab.scene("set", name="many")
+    lab.show(panel, "many")
     expect(row(panel, "Repository analysis, running, 200 worktrees")).to_be_visible()
     expect(row(panel, "Session Session 1999")).to_have_count(1)
     started = time.monotonic()
@@ -299,6 +305,6 @@ def test_a_server_that_is_gone_and_comes_back(lab: Lab, work: Any, lab_page: tup
     expect(work).not_to_contain_text("Server gone")
     # It is a new scene, and what is shown is what the server knows now.
     expect(row(work, "Worktree fix-loader")).to_have_count(0)
-    lab.scene("set", name="work")
+    lab.show(work, "work")
     expect(row(work, "Session Fix the loader, needs you")).to_be_visible()
     faults.found.clear()

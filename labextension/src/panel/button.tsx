@@ -11,7 +11,12 @@ type Plain = Omit<React.ButtonHTMLAttributes<HTMLButtonElement>, 'className' | '
  *
  * `mood`: `accept` for what one usually wants, `warn` for what stops something.  `blocked`: does nothing now, and keeps the focus.
  */
-export function Button({ mood, blocked = false, onClick, ...rest }: Plain & { mood?: 'accept' | 'warn'; blocked?: boolean }): JSX.Element {
+export function Button({
+  mood,
+  blocked = false,
+  onClick,
+  ...rest
+}: Plain & { mood?: 'accept' | 'warn'; blocked?: boolean }): JSX.Element {
   return (
     <button
       {...rest}
@@ -24,9 +29,20 @@ export function Button({ mood, blocked = false, onClick, ...rest }: Plain & { mo
 }
 
 /** A button with an icon alone; `label` is its name and its tooltip. */
-export function IconButton({ icon, label, busy, ...rest }: Plain & { icon: LabIcon; label: string; busy?: boolean }): JSX.Element {
+export function IconButton({
+  icon,
+  label,
+  busy,
+  ...rest
+}: Plain & { icon: LabIcon; label: string; busy?: boolean }): JSX.Element {
   return (
-    <button {...rest} type="button" className={`ocman-IconButton${busy ? ' ocman-mod-spinning' : ''}`} title={label} aria-label={label}>
+    <button
+      {...rest}
+      type="button"
+      className={`ocman-IconButton${busy ? ' ocman-mod-spinning' : ''}`}
+      title={label}
+      aria-label={label}
+    >
       <icon.react tag="span" className="ocman-Icon" width="16px" height="16px" />
     </button>
   );
@@ -45,7 +61,12 @@ export function Foreign({ text, className }: { text: string; className?: string 
 export function ErrorText({ error }: { error: { message: string; hint: string | null } }): JSX.Element {
   return (
     <div className="ocman-Error" role="alert">
-      <span dir="auto">{error.message}</span> {error.hint && <span className="ocman-Error-hint" dir="auto">{error.hint}</span>}
+      <span dir="auto">{error.message}</span>{' '}
+      {error.hint && (
+        <span className="ocman-Error-hint" dir="auto">
+          {error.hint}
+        </span>
+      )}
     </div>
   );
 }

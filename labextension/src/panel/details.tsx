@@ -21,7 +21,15 @@ interface Props {
   onClose: () => void;
 }
 
-export function SessionDetails({ model, sessionKey, trans, now, isLive, onClose }: Props): JSX.Element | null {
+export function SessionDetails({
+  model,
+  sessionKey,
+  trans,
+  now,
+  isLive,
+  onClose
+}: Props): JSX.Element | null {
+  const section = React.useRef<HTMLElement>(null);
   const session = model.state.sessions.get(sessionKey);
   if (!session) {
     return null;
@@ -32,8 +40,15 @@ export function SessionDetails({ model, sessionKey, trans, now, isLive, onClose 
   );
   const error = model.errors.get(sessionKey);
   const canStop = session.status === 'busy' || session.status === 'needs_you';
+  const abort = () => {
+    // The button goes away when the session has stopped; the focus stays here.
+    section.current?.focus();
+    void model.abort(sessionKey);
+  };
   return (
     <section
+      ref={section}
+      tabIndex={-1}
       className="ocman-Details"
       aria-label={trans.__('Session %1', session.title)}
       onKeyDown={event => event.key === 'Escape' && onClose()}
@@ -42,7 +57,12 @@ export function SessionDetails({ model, sessionKey, trans, now, isLive, onClose 
         <StatusGlyph status={session.status} />
         <Foreign className="ocman-Details-title" text={session.title} />
         {canStop && (
-          <Button mood="warn" blocked={!isLive} onClick={() => void model.abort(sessionKey)} aria-label={trans.__('Abort %1', session.title)}>
+          <Button
+            mood="warn"
+            blocked={!isLive}
+            onClick={abort}
+            aria-label={trans.__('Abort %1', session.title)}
+          >
             {trans.__('Abort')}
           </Button>
         )}
@@ -114,7 +134,11 @@ function CopyButton({ text, trans }: { text: string; trans: TranslationBundle })
     );
   };
   return navigator.clipboard ? (
-    <IconButton icon={copied ? checkIcon : copyIcon} label={copied ? trans.__('Copied') : trans.__('Copy id')} onClick={copy} />
+    <IconButton
+      icon={copied ? checkIcon : copyIcon}
+      label={copied ? trans.__('Copied') : trans.__('Copy id')}
+      onClick={copy}
+    />
   ) : (
     <></>
   );

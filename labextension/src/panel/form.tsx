@@ -7,6 +7,7 @@ import { ApiError } from '../errors';
 import { OcmanModel, currentRepository } from '../model';
 import { LOCAL, WorktreePlan, WorktreeRequest } from '../records';
 import { keyOf } from '../state';
+import { branchFor } from './branch';
 import { Button, ErrorText } from './button';
 import { baseText } from './words';
 
@@ -24,28 +25,14 @@ interface Props {
 /** After the last keystroke, in milliseconds. */
 const PLAN_AFTER = 250;
 
-/** A branch name for what was typed: as it is, or, when it is a sentence, made from its words. */
-export function branchFor(text: string): string {
-  const name = text.trim();
-  if (!/\s/.test(name)) {
-    return name;
-  }
-  return name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/\p{M}/gu, '')
-    .replace(/[^\p{L}\p{N}/]+/gu, '-')
-    .replace(/-*\/-*/g, '/')
-    .slice(0, 48)
-    .replace(/^[-/]+|[-/]+$/g, '');
-}
-
 const OTHER = '';
 
 export function NewSessionForm(props: Props): JSX.Element {
   const { model, trans, isLive, onClose, onCreate } = props;
   const repositories = [...model.state.repositories.values()];
-  const [chosen, setChosen] = React.useState(props.repository ?? currentRepository(model)?.key ?? repositories[0]?.key ?? OTHER);
+  const [chosen, setChosen] = React.useState(
+    props.repository ?? currentRepository(model)?.key ?? repositories[0]?.key ?? OTHER
+  );
   const [folder, setFolder] = React.useState(model.place?.directory ?? '');
   const [name, setName] = React.useState('');
   const [prompt, setPrompt] = React.useState('');
@@ -106,7 +93,12 @@ export function NewSessionForm(props: Props): JSX.Element {
       {!repository && (
         <label>
           <span>{trans.__('Folder of a repository')}</span>
-          <input className="ocman-Input" value={folder} onChange={event => setFolder(event.target.value)} spellCheck={false} />
+          <input
+            className="ocman-Input"
+            value={folder}
+            onChange={event => setFolder(event.target.value)}
+            spellCheck={false}
+          />
         </label>
       )}
       <label>
@@ -146,7 +138,10 @@ export function NewSessionForm(props: Props): JSX.Element {
 }
 
 /** What the server would do, or why not; `null` until it said so. */
-function usePlan(model: OcmanModel, { directory, branch, host }: WorktreeRequest): WorktreePlan | ApiError | null {
+function usePlan(
+  model: OcmanModel,
+  { directory, branch, host }: WorktreeRequest
+): WorktreePlan | ApiError | null {
   const [plan, setPlan] = React.useState<{ of: string; result: WorktreePlan | ApiError } | null>(null);
   const question = `${host}\n${directory}\n${branch}`;
   React.useEffect(() => {
@@ -155,7 +150,8 @@ function usePlan(model: OcmanModel, { directory, branch, host }: WorktreeRequest
     }
     let isLast = true;
     const timer = setTimeout(() => {
-      const request: WorktreeRequest = host && host !== LOCAL ? { directory, branch, host } : { directory, branch };
+      const request: WorktreeRequest =
+        host && host !== LOCAL ? { directory, branch, host } : { directory, branch };
       model.plan(request).then(
         result => isLast && setPlan({ of: question, result }),
         reason => isLast && setPlan({ of: question, result: ApiError.from(reason) })
@@ -169,7 +165,13 @@ function usePlan(model: OcmanModel, { directory, branch, host }: WorktreeRequest
   return plan?.of === question ? plan.result : null;
 }
 
-function PlanText({ plan, trans }: { plan: WorktreePlan | ApiError | null; trans: TranslationBundle }): JSX.Element {
+function PlanText({
+  plan,
+  trans
+}: {
+  plan: WorktreePlan | ApiError | null;
+  trans: TranslationBundle;
+}): JSX.Element {
   if (plan === null) {
     return <span className="ocman-Plan-wait">{trans.__('Looking…')}</span>;
   }
@@ -190,7 +192,8 @@ function PlanText({ plan, trans }: { plan: WorktreePlan | ApiError | null; trans
   facts.push([
     trans.__('Folder'),
     <>
-      <bdi title={plan.worktree_path}>{plan.worktree_path}</bdi> {plan.reused && <em>{trans.__('is there already')}</em>}
+      <bdi title={plan.worktree_path}>{plan.worktree_path}</bdi>{' '}
+      {plan.reused && <em>{trans.__('is there already')}</em>}
     </>
   ]);
   if (plan.carry?.length) {

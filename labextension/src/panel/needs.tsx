@@ -25,9 +25,10 @@ interface Props {
 export function NeedsYou(props: Props): JSX.Element | null {
   const { model, trans } = props;
   const asks = [...model.state.asks];
-  const order = asks.map(([key]) => key).join('\n');
-  // Rows that move settle anew, so that the pointer cannot meet another ask than the one that was read.
-  const settled = useSettled(order, SETTLE);
+  // A new ask moves the others, and so does one that is over and shrinks: all settle anew, so that the pointer cannot
+  // meet another ask than the one that was read.
+  const places = asks.map(([key, { phase }]) => `${key} ${phase === 'done'}`).join('\n');
+  const settled = useSettled(places, SETTLE);
   if (!asks.length) {
     return null;
   }
@@ -48,7 +49,10 @@ export function NeedsYou(props: Props): JSX.Element | null {
 }
 
 /** The worktree and the title that tell an ask's session. */
-function subjectOf({ model }: Props, { ask }: KnownAsk): { sessionKey: string | null; name: string; title: string } {
+function subjectOf(
+  { model }: Props,
+  { ask }: KnownAsk
+): { sessionKey: string | null; name: string; title: string } {
   const sessionKey = keyOf(ask.host, ask.session_id);
   const session = model.state.sessions.get(sessionKey);
   const worktree = session && worktreeOf(model.state, session);
@@ -136,7 +140,11 @@ function Permission(props: AnswerProps & { object: string }): JSX.Element {
             {trans.__('Always')} <bdi className="ocman-Pattern">{always.join(', ')}</bdi>
           </Button>
         )}
-        <Button blocked={!idle} onClick={reply('reject')} aria-label={trans.__('Reject, %1, %2', name, object)}>
+        <Button
+          blocked={!idle}
+          onClick={reply('reject')}
+          aria-label={trans.__('Reject, %1, %2', name, object)}
+        >
           {trans.__('Reject')}
         </Button>
         {known.phase === 'sending' && <span className="ocman-Ask-sending">{trans.__('Sending…')}</span>}
@@ -151,7 +159,8 @@ function Questions(props: AnswerProps): JSX.Element {
   const [answers, setAnswers] = React.useState<readonly (readonly string[])[]>(() => questions.map(() => []));
   const idle = known.phase === 'open' && isLive;
   const complete = answers.every(answer => answer.some(label => label.trim()));
-  const answer = (index: number, labels: string[]) => setAnswers(answers.map((old, i) => (i === index ? labels : old)));
+  const answer = (index: number, labels: string[]) =>
+    setAnswers(answers.map((old, i) => (i === index ? labels : old)));
   return (
     <>
       {questions.map((question, i) => (
@@ -168,7 +177,9 @@ function Questions(props: AnswerProps): JSX.Element {
         <Button
           mood="accept"
           blocked={!idle || !complete}
-          onClick={() => void model.reply(askKey, { answers: answers.map(labels => labels.filter(label => label.trim())) })}
+          onClick={() =>
+            void model.reply(askKey, { answers: answers.map(labels => labels.filter(label => label.trim())) })
+          }
           aria-label={trans.__('Answer, %1', name)}
         >
           {trans.__('Answer')}

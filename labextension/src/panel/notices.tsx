@@ -22,7 +22,9 @@ export function Notices({ model, trans }: Props): JSX.Element {
       {connection.phase === 'reconnecting' && <Trouble connection={connection} model={model} trans={trans} />}
       {otherVersion !== null && (
         <Card title={trans.__('The page is older or newer than the server')}>
-          <p>{trans.__('This page is version %1, the server is version %2.', model.pageVersion, otherVersion)}</p>
+          <p>
+            {trans.__('This page is version %1, the server is version %2.', model.pageVersion, otherVersion)}
+          </p>
           <Button onClick={() => window.location.reload()}>{trans.__('Reload the page')}</Button>
         </Card>
       )}
@@ -43,13 +45,19 @@ export function Notices({ model, trans }: Props): JSX.Element {
   );
 }
 
-function Trouble(props: Props & { connection: Extract<ConnectionState, { phase: 'reconnecting' }> }): JSX.Element {
+function Trouble(
+  props: Props & { connection: Extract<ConnectionState, { phase: 'reconnecting' }> }
+): JSX.Element {
   const { connection, model, trans } = props;
   switch (connection.trouble) {
     case 'extension_missing':
       return (
         <Card title={trans.__('The ocman server extension does not run')}>
-          <p>{trans.__('This page has the panel, but its Jupyter server does not answer for it. In the environment of the server:')}</p>
+          <p>
+            {trans.__(
+              'This page has the panel, but its Jupyter server does not answer for it. In the environment of the server:'
+            )}
+          </p>
           <p className="ocman-Card-hint">
             <code>pip install ocman-jupyter</code>
             <br />

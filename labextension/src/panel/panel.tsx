@@ -110,7 +110,11 @@ export function Panel({ model, view, trans }: Props): JSX.Element {
       {model.state.repositories.size > 0 && <Filter view={view} trans={trans} hidden={tree.hidden} />}
       <div className="ocman-Scroll">
         {tree.rows.length > 0 && (
-          <Tree rows={tree.rows} selected={view.session && `session\n${view.session}`} {...{ trans, now, isLive, actions }} />
+          <Tree
+            rows={tree.rows}
+            selected={view.session && `session\n${view.session}`}
+            {...{ trans, now, isLive, actions }}
+          />
         )}
         <Empty model={model} view={view} trans={trans} tree={tree} />
       </div>
@@ -161,9 +165,22 @@ function shownRepositories(tree: Rows): string[] {
   return tree.rows.flatMap(row => (row.kind === 'repository' && row.expanded ? [row.repository.key] : []));
 }
 
-function Filter({ view, trans, hidden }: { view: PanelView; trans: TranslationBundle; hidden: number }): JSX.Element {
+function Filter({
+  view,
+  trans,
+  hidden
+}: {
+  view: PanelView;
+  trans: TranslationBundle;
+  hidden: number;
+}): JSX.Element {
   const choice = (activeOnly: boolean, text: string, title: string) => (
-    <button type="button" aria-pressed={view.activeOnly === activeOnly} title={title} onClick={() => (view.activeOnly = activeOnly)}>
+    <button
+      type="button"
+      aria-pressed={view.activeOnly === activeOnly}
+      title={title}
+      onClick={() => (view.activeOnly = activeOnly)}
+    >
       {text}
     </button>
   );
@@ -230,10 +247,16 @@ function Empty({ model, view, trans, tree }: Props & { tree: Rows }): JSX.Elemen
   if (tree.rows.length === 0) {
     return <div className="ocman-Empty">{trans.__('Nothing matches the filter.')}</div>;
   }
-  const isBare = tree.hidden === 0 && tree.rows.every(row => row.kind === 'repository' || (row.kind === 'worktree' && row.worktree.is_main));
+  const isBare =
+    tree.hidden === 0 &&
+    tree.rows.every(row => row.kind === 'repository' || (row.kind === 'worktree' && row.worktree.is_main));
   return isBare ? (
     <div className="ocman-Empty">
-      <p>{trans.__('No sessions yet. A worktree session gives an idea a branch and a folder of its own, with an agent in it.')}</p>
+      <p>
+        {trans.__(
+          'No sessions yet. A worktree session gives an idea a branch and a folder of its own, with an agent in it.'
+        )}
+      </p>
       <Button mood="accept" onClick={() => (view.form = { repository: null })}>
         {trans.__('New worktree session')}
       </Button>
@@ -243,7 +266,11 @@ function Empty({ model, view, trans, tree }: Props & { tree: Rows }): JSX.Elemen
 
 function Footer({ model, trans }: { model: OcmanModel; trans: TranslationBundle }): JSX.Element {
   const { phase } = model.connection;
-  const word = { connecting: trans.__('connecting'), live: trans.__('live'), reconnecting: trans.__('reconnecting') }[phase];
+  const word = {
+    connecting: trans.__('connecting'),
+    live: trans.__('live'),
+    reconnecting: trans.__('reconnecting')
+  }[phase];
   const running = [...model.state.instances.values()].filter(({ state }) => !state || state === 'running');
   const versions = [...new Set(running.map(({ opencode_version }) => opencode_version ?? '?'))];
   const installed = model.capabilities?.opencode?.version;

@@ -132,7 +132,10 @@ function WorktreeContent({ row, trans }: Props<WorktreeRow>): JSX.Element {
         </span>
       )}
       {!!worktree.behind && (
-        <span className="ocman-Fact" title={trans._n('%1 commit behind', '%1 commits behind', worktree.behind)}>
+        <span
+          className="ocman-Fact"
+          title={trans._n('%1 commit behind', '%1 commits behind', worktree.behind)}
+        >
           ↓{worktree.behind}
         </span>
       )}
@@ -143,14 +146,22 @@ function WorktreeContent({ row, trans }: Props<WorktreeRow>): JSX.Element {
 
 function changesTitle({ worktree: { changes } }: WorktreeRow, trans: TranslationBundle): string {
   return changes
-    ? trans.__('%1 modified, %2 untracked, %3 with conflicts', changes.modified, changes.untracked, changes.conflicted)
+    ? trans.__(
+        '%1 modified, %2 untracked, %3 with conflicts',
+        changes.modified,
+        changes.untracked,
+        changes.conflicted
+      )
     : '';
 }
 
 function ElsewhereContent({ row, trans }: Props<ElsewhereRow>): JSX.Element {
   return (
     <>
-      <span className="ocman-Row-name ocman-mod-calm" title={trans.__('Sessions whose folder is not one of the worktrees')}>
+      <span
+        className="ocman-Row-name ocman-mod-calm"
+        title={trans.__('Sessions whose folder is not one of the worktrees')}
+      >
         {trans.__('Other folders')}
       </span>
       <span className="ocman-Row-note">{trans._n('%1 session', '%1 sessions', row.sessions)}</span>
@@ -203,7 +214,9 @@ function CreationContent({ row, trans, isActive, actions }: Props<CreationRow>):
         {creation.phase === 'failed' && again}
         {creation.phase !== 'creating' && dismiss}
       </span>
-      {creation.phase === 'creating' && progress && <span className="ocman-Creation-text">{progress.message}</span>}
+      {creation.phase === 'creating' && progress && (
+        <span className="ocman-Creation-text">{progress.message}</span>
+      )}
       {error && (
         <span className="ocman-Error" role="alert">
           <span dir="auto">{error.message}</span> <span className="ocman-Error-hint">{error.hint}</span>

@@ -100,7 +100,9 @@ export function buildTree(state: State, creations: ReadonlyMap<string, Creation>
 }
 
 /** A group before it is laid out. */
-type Draft = { [K in Row['kind']]: Omit<Extract<Row, { kind: K }>, keyof RowBase> & { key: string } }[Row['kind']] & {
+type Draft = {
+  [K in Row['kind']]: Omit<Extract<Row, { kind: K }>, keyof RowBase> & { key: string };
+}[Row['kind']] & {
   children?: Draft[];
   open?: boolean;
 };
@@ -121,7 +123,10 @@ class Builder {
   build(): Row[] {
     const drafts: Draft[] = [];
     const repositories = [...this._state.repositories.values()].sort(
-      (a, b) => Number(b.key === this._view.here) - Number(a.key === this._view.here) || byName(a.name, b.name) || byName(a.root, b.root)
+      (a, b) =>
+        Number(b.key === this._view.here) - Number(a.key === this._view.here) ||
+        byName(a.name, b.name) ||
+        byName(a.root, b.root)
     );
     for (const repository of repositories) {
       const draft = this._repository(repository);
@@ -251,7 +256,14 @@ class Builder {
       return null;
     }
     const status = mostUrgent(sessions);
-    return { kind: 'elsewhere', key, sessions: sessions.length, status, children: this._capped(key, shown), open: false };
+    return {
+      kind: 'elsewhere',
+      key,
+      sessions: sessions.length,
+      status,
+      children: this._capped(key, shown),
+      open: false
+    };
   }
 
   private _sessions(sessions: KnownSession[], matched: boolean): KnownSession[] {
@@ -267,7 +279,9 @@ class Builder {
 
   private _capped(parent: string, sessions: KnownSession[]): Draft[] {
     const all = sessions.length <= SESSIONS_AT_FIRST + 1 || this._view.unfolded.has(parent);
-    const shown = all ? sessions : sessions.filter((session, i) => i < SESSIONS_AT_FIRST || isActive(session));
+    const shown = all
+      ? sessions
+      : sessions.filter((session, i) => i < SESSIONS_AT_FIRST || isActive(session));
     const drafts: Draft[] = shown.map(session => ({
       kind: 'session',
       key: `session\n${keyOf(session.host, session.id)}`,
@@ -281,7 +295,9 @@ class Builder {
 
   private _layOut(drafts: Draft[], level: number, parent: string | null, rows: Row[]): void {
     drafts.forEach(({ children = [], open = false, ...draft }, i) => {
-      const expanded = children.length ? this._filtering || (this._view.toggled.get(draft.key) ?? open) : null;
+      const expanded = children.length
+        ? this._filtering || (this._view.toggled.get(draft.key) ?? open)
+        : null;
       rows.push({ ...draft, level, expanded, position: i + 1, siblings: drafts.length, parent } as Row);
       if (expanded) {
         this._layOut(children, level + 1, draft.key, rows);

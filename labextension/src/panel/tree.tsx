@@ -46,7 +46,10 @@ export function Tree({ rows, selected, trans, now, isLive, actions }: Props): JS
 
   // The details take room from the tree; the row that they are of stays in sight.
   React.useEffect(() => {
-    rowElement(root.current, rows.findIndex(row => row.key === selected))?.scrollIntoView({ block: 'nearest' });
+    rowElement(
+      root.current,
+      rows.findIndex(row => row.key === selected)
+    )?.scrollIntoView({ block: 'nearest' });
   }, [selected]);
 
   const moveTo = (index: number) => {
@@ -58,7 +61,13 @@ export function Tree({ rows, selected, trans, now, isLive, actions }: Props): JS
 
   const onKeyDown = (event: React.KeyboardEvent) => {
     const row = rows[index];
-    if (!row || event.target !== rowElement(root.current, index) || event.ctrlKey || event.altKey || event.metaKey) {
+    if (
+      !row ||
+      event.target !== rowElement(root.current, index) ||
+      event.ctrlKey ||
+      event.altKey ||
+      event.metaKey
+    ) {
       return;
     }
     switch (event.key) {
@@ -140,7 +149,14 @@ export function Tree({ rows, selected, trans, now, isLive, actions }: Props): JS
             }
           }}
         >
-          <RowView row={row} trans={trans} now={now} isLive={isLive} isActive={i === index} actions={actions} />
+          <RowView
+            row={row}
+            trans={trans}
+            now={now}
+            isLive={isLive}
+            isActive={i === index}
+            actions={actions}
+          />
         </div>
       ))}
     </div>

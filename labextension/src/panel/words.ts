@@ -100,13 +100,20 @@ export function worktreeTags(worktree: Worktree, trans: TranslationBundle): Tag[
     add('warn', worktree.operation, trans.__('A %1 is under way', worktree.operation));
   }
   if (worktree.changes?.conflicted) {
-    add('error', trans.__('conflicts'), trans._n('%1 file with conflicts', '%1 files with conflicts', worktree.changes.conflicted));
+    add(
+      'error',
+      trans.__('conflicts'),
+      trans._n('%1 file with conflicts', '%1 files with conflicts', worktree.changes.conflicted)
+    );
   }
   if (worktree.detached) {
     add('calm', trans.__('detached'), trans.__('At a commit, on no branch'));
   }
   if (!worktree.is_main && (worktree.merged === 'yes' || worktree.merged === 'squashed')) {
-    const title = worktree.merged === 'yes' ? trans.__('Its commits are in the base') : trans.__('Its changes are in the base, squashed');
+    const title =
+      worktree.merged === 'yes'
+        ? trans.__('Its commits are in the base')
+        : trans.__('Its changes are in the base, squashed');
     add('good', trans.__('merged'), title);
   }
   return tags;
@@ -114,11 +121,27 @@ export function worktreeTags(worktree: Worktree, trans: TranslationBundle): Tag[
 
 /** Branch, or what stands for it. */
 export function worktreeTitle(worktree: Worktree): string {
-  return worktree.branch ?? (worktree.detached && worktree.head ? `${worktree.name} @ ${worktree.head.slice(0, 7)}` : worktree.name);
+  return (
+    worktree.branch ??
+    (worktree.detached && worktree.head ? `${worktree.name} @ ${worktree.head.slice(0, 7)}` : worktree.name)
+  );
+}
+
+/** Characters that show nothing, or turn others round, as their code: what is allowed must be what is read. */
+export function visible(text: string): string {
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  );
 }
 
 /** What an ask is about: the deed and its object. */
 export function askText(ask: Ask, trans: TranslationBundle): { deed: string; object: string } {
+  const { deed, object } = plainAskText(ask, trans);
+  return { deed, object: ask.kind === 'permission' ? visible(object) : object };
+}
+
+function plainAskText(ask: Ask, trans: TranslationBundle): { deed: string; object: string } {
   if (ask.kind === 'question') {
     return { deed: trans.__('asks'), object: ask.questions[0]?.question ?? '' };
   }
@@ -147,7 +170,7 @@ export function askText(ask: Ask, trans: TranslationBundle): { deed: string; obj
 
 /** What the reply "always" allows; empty when it allows nothing more. */
 export function alwaysPatterns(ask: Ask): string[] {
-  return ask.always ?? ask.patterns;
+  return (ask.always ?? ask.patterns).map(visible);
 }
 
 export function outcomeText(known: KnownAsk, trans: TranslationBundle): string {
@@ -162,7 +185,9 @@ export function outcomeText(known: KnownAsk, trans: TranslationBundle): string {
   if (known.mine) {
     return word;
   }
-  return known.reply === 'gone' ? trans.__('Answered elsewhere') : trans.__('Answered elsewhere: %1', word.toLocaleLowerCase());
+  return known.reply === 'gone'
+    ? trans.__('Answered elsewhere')
+    : trans.__('Answered elsewhere: %1', word.toLocaleLowerCase());
 }
 
 // --- accessible names ----------------------------------------------------------------------------
@@ -178,8 +203,15 @@ export function rowName(row: Row, now: number, trans: TranslationBundle): string
     case 'session':
       return sessionName(row, now, trans);
     case 'creation': {
-      const phase = { creating: trans.__('creating'), failed: trans.__('failed'), warned: trans.__('ready, with a warning') };
-      return joined([trans.__('New worktree session %1', row.creation.request.branch), phase[row.creation.phase]]);
+      const phase = {
+        creating: trans.__('creating'),
+        failed: trans.__('failed'),
+        warned: trans.__('ready, with a warning')
+      };
+      return joined([
+        trans.__('New worktree session %1', row.creation.request.branch),
+        phase[row.creation.phase]
+      ]);
     }
     case 'more':
       return trans._n('Show %1 more session', 'Show %1 more sessions', row.hidden);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...errors import OpenCodeMissing
 from ...settings import OcmanSettings
 from ..host import Progress
 from .parts import Parts
@@ -32,7 +33,10 @@ async def screen(settings: OcmanSettings, directory: str, progress: Progress | N
         if password is not None:
             environment = {"OPENCODE_SERVER_USERNAME": name, "OPENCODE_SERVER_PASSWORD": password}
         # A subfolder's screen would show the sessions of that subfolder alone.
-        argv = [parts.instances.opencode_path(), "attach", instance.url, "--dir", repository.toplevel]
+        command = parts.opencode_path()
+        if command is None:  # it runs, but the program that shows its screen is not here
+            raise OpenCodeMissing()
+        argv = [command, "attach", instance.url, "--dir", repository.toplevel]
         return Screen(argv, environment)
     finally:
         await parts.close()

@@ -183,6 +183,10 @@ class Feed:
         self._take(self._state.note(record))
         await self.use(record.directory)
 
+    def deleted(self, session_id: str) -> None:
+        """A session that we deleted."""
+        self._take(self._state.note_deleted(session_id))
+
     async def use(self, directory: str) -> None:
         await self._parts.contexts.touch(self.instance.identity, directory)
 

@@ -363,4 +363,5 @@ class Sessions:
         if feed.status(session_id) in ("busy", "needs_you"):
             await self.abort_and_wait(session_id)
         await feed.client.delete_session(session_id)
+        feed.deleted(session_id)
         await self._parts.notes.forget(session_id)

@@ -1,0 +1,133 @@
+"""The demo on real parts: JupyterLab, OpenCode, the scripted model."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from ocman_jupyter.demo.ending import demo_processes, end_the_rest, opencode_processes
+from ocman_jupyter.demo.place import MARK, Place
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def demo_env(opencode_binary: Path) -> dict[str, str]:
+    """An environment whose only OpenCode is this one."""
+    paths = [str(opencode_binary.parent), os.environ["PATH"]]
+    return {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.live
+@pytest.mark.timeout(300)
+def test_the_check_shows_one_process_and_the_agent_in_its_worktree(
+    demo_env: dict[str, str], tmp_path: Path
+) -> None:
+    env = {**demo_env, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "ocman_jupyter", "demo", "--check"], env=env, cwd=tmp_path, text=True,
+        stdin=subprocess.DEVNULL, capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert told["session"].startswith("ses_")
+    assert told["worktree"].endswith("/.worktrees/harvest/fix-loader")
+    assert told["answer"] == told["worktree"]
+    assert told["opencode processes"] == "1"
+    assert not list(tmp_path.glob("ocman-demo-*")), "the folder is removed"
+    assert not (Path(env["XDG_DATA_HOME"]) / "opencode").exists(), "nothing of the user's is touched"
+
+
+@pytest.mark.live
+def test_a_check_that_cannot_work_fails_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bin" / "opencode"
+    fake.parent.mkdir()
+    fake.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && { echo 1.18.33; exit; }\necho "no licence found" >&2\nexit 7\n'
+    )
+    fake.chmod(0o755)
+    env = {**os.environ, "PATH": f"{fake.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "ocman_jupyter", "demo", "--check"], env={**env, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "launch_failed" in done.stderr
+    assert "no licence found" in done.stderr
+    assert not list(tmp_path.glob("ocman-demo-*"))
+
+
+@pytest.fixture
+def running(demo_env: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """``ocman-jupyter demo`` as a person starts it."""
+    folder = str(tmp_path / "demo")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ocman_jupyter", "demo", "--no-browser", "--folder", folder],
+        env=demo_env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    yield process
+    process.kill()
+    process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
+
+
+@pytest.mark.live
+@pytest.mark.timeout(300)
+def test_ctrl_c_ends_jupyter_and_opencode_and_keeps_the_project(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    place = Place((tmp_path / "demo").resolve())
+    assert running.stderr is not None
+    said: list[str] = []
+    address = None
+    for line in running.stderr:
+        said.append(line)
+        if found := re.search(r"open (http://\S+?)lab/tree/\S+\?token=(\w+)", line):
+            address = found
+        if "Ctrl-C" in line:
+            break
+    assert address, said
+    assert any("demo model (scripted, offline)" in line for line in said)
+    headers = {"Authorization": f"token {address[2]}"}
+    with httpx.Client(base_url=address[1], headers=headers, timeout=90, trust_env=False) as client:
+        assert client.get("lab").status_code == 200
+        made = client.post("api/ocman/worktrees", json={"directory": str(place.project), "branch": "idea"})
+        assert made.status_code == 201, made.text
+    assert len(opencode_processes(place)) == 1
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) == 0
+    assert demo_processes(place) == []
+    assert (place.project / ".git").exists()
+    assert Path(made.json()["worktree_path"]).exists()
+
+
+def test_only_the_demos_own_processes_are_ended(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
+    ours = subprocess.Popen(sleeper, env={**os.environ, MARK: str(tmp_path)})
+    other = subprocess.Popen(sleeper, env={**os.environ, MARK: str(tmp_path / "another")})
+    try:
+        deadline = time.monotonic() + 10
+        while [process.pid for process in demo_processes(place)] != [ours.pid]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        [told] = end_the_rest(place, patience=0.1)
+        assert told.startswith(str(ours.pid))
+        assert ours.wait(10) == -signal.SIGKILL
+        assert psutil.Process(other.pid).status() != psutil.STATUS_ZOMBIE
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()
