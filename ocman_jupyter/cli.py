@@ -36,9 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(
-            AttributeError, ValueError
-        ):  # names of files may hold what the terminal's encoding cannot say
+        # Names of files may hold what the terminal's encoding cannot say.
+        with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         code = _run(words)
@@ -210,13 +209,13 @@ def _attach(given: argparse.Namespace, directory: str) -> int:
             "attach shows a screen on this machine; --server and --json are not for it",
             options.grammar("attach", PROG).short_usage(),
         )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidRequest("A screen needs a terminal.", hint="Run `ocman-jupyter attach` in one.")
     shown = live.call(
         lambda reports: screen(OcmanSettings.load(), directory, reports.progress),
         "attach",
         interrupted=LAUNCHING,
     )
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InvalidRequest("A screen needs a terminal.", hint="Run `ocman-jupyter attach` in one.")
     sys.stdout.flush()
     os.execve(shown.argv[0], shown.argv, {**os.environ, **shown.environment})
 

@@ -39,7 +39,7 @@ class OcmanSettings(Configurable):
         help="Where OpenCode runs: in tmux, or as a plain process in its own session.  auto = tmux where there is one.",
     ).tag(config=True)
     launch_timeout = Float(60.0, help="How long a launched OpenCode may take until it answers.").tag(config=True)
-    probe_timeout = Float(2.0, help="How long one look at a running OpenCode may take.").tag(config=True)
+    probe_timeout = Float(8.0, help="How long one look at a running OpenCode may take.").tag(config=True)
     request_timeout = Float(30.0, help="How long OpenCode may take for one answer.").tag(config=True)
     disable_project_config = Bool(
         False,

@@ -94,9 +94,13 @@ def run(
 
 def version_of(path: str | Path, *arguments: str) -> str | None:
     """What ``path --version`` says, or ``None`` when it does not run."""
-    code, output = run([str(path), *(arguments or ("--version",))], timeout=30)
-    found = _VERSION.search(output)
-    return found.group(0) if code == 0 and found else None
+    for _ in range(2):  # a machine that is very busy makes programs fail that are fine
+        code, output = run([str(path), *(arguments or ("--version",))], timeout=30)
+        if code == 127:
+            break
+        if code == 0 and (found := _VERSION.search(output)):
+            return found.group(0)
+    return None
 
 
 def numbers(version: str | None) -> tuple[int, ...]:
@@ -110,16 +114,29 @@ def private_opencode(prefix: Path) -> Path:
     return prefix / "node_modules" / ".bin" / "opencode"
 
 
+def installed_version(prefix: Path) -> str | None:
+    """Which OpenCode is inside a private prefix, by what npm wrote down: it ran when it was installed."""
+    import json
+
+    if not os.access(private_opencode(prefix), os.X_OK):
+        return None
+    try:
+        return str(
+            json.loads((prefix / "node_modules" / PACKAGE / "package.json").read_text("utf-8"))["version"]
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def find_opencode(settings: OcmanSettings) -> Program | None:
     """The OpenCode that would be used: the configured one, the one on PATH, else the private one."""
-    given = settings.opencode_command
-    candidates = [shutil.which(given)] if given else [
-        shutil.which("opencode"), str(private_opencode(settings.private_prefix))
-    ]  # fmt: skip
-    for path in candidates:
-        if path and os.access(path, os.X_OK):
-            return Program(path, version_of(path))
-    return None
+    path = shutil.which(settings.opencode_command or "opencode")
+    if path:
+        return Program(path, version_of(path))
+    private = installed_version(settings.private_prefix)
+    if private is None or settings.opencode_command:
+        return None
+    return Program(str(private_opencode(settings.private_prefix)), private)
 
 
 def package_manager() -> str | None:
@@ -230,14 +247,14 @@ def install_opencode(
     try:
         prefix.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{prefix}.lock"):  # two set-ups at once: the second finds the work done
-            if version_of(binary) != version:
+            if installed_version(prefix) != version:
                 _install(settings, say, version, prefix)
     except OSError as error:
         raise OpenCodeMissing(
             f"OpenCode could not be installed into {prefix}: {error.strerror or error}",
             hint="Make room there, or make it writable, then run `ocman-jupyter setup` again.",
         ) from error
-    return Program(str(binary), version_of(binary))
+    return Program(str(binary), version)
 
 
 def _install(settings: OcmanSettings, say: Say, version: str, prefix: Path) -> None:

@@ -3,17 +3,16 @@
  *
  * Views draw what is here when `changed` says so, and call its methods; they make no requests.
  */
-import { UUID } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Api, AskReply } from './api';
 import { Connection, ConnectionState } from './connection';
+import { Creations } from './creations';
 import { ApiError } from './errors';
 import {
   Capabilities,
   HostEvent,
   LOCAL,
-  Notice,
   Snapshot,
   WorktreePlan,
   WorktreeRequest,
@@ -21,19 +20,6 @@ import {
 } from './records';
 import * as reduce from './state';
 import { EMPTY, KnownAsk, Repository, State, fromKey, keyOf } from './state';
-
-/** A worktree session that this page asked for, until its row stands in the tree. */
-export interface Creation {
-  /** Also the request's id, and the name of its `progress`. */
-  readonly id: string;
-  readonly request: WorktreeRequest;
-  /** The key of the repository that it will belong to. */
-  readonly repository: string;
-  readonly phase: 'creating' | 'failed' | 'warned';
-  readonly progress?: { message: string; fraction: number | null };
-  readonly error?: ApiError;
-  readonly warnings?: Notice[];
-}
 
 /** What is known of the folder that the user is in. */
 export interface Place {
@@ -63,11 +49,16 @@ export class OcmanModel implements IDisposable {
       open: () => this._api.openEvents(),
       diagnose: () => this._api.capabilities()
     });
+    this.creations = new Creations(this._api, made => this._onMade(made));
+    this.creations.changed.connect(() => this._tell());
     this._connection.stateChanged.connect(this._onConnection, this);
     this._connection.message.connect((_, message) => this._onMessage(message));
   }
 
   readonly pageVersion: string;
+
+  /** Worktree sessions that this page asked for. */
+  readonly creations: Creations;
 
   /** Something that views show is different now. */
   get changed(): ISignal<this, void> {
@@ -77,11 +68,6 @@ export class OcmanModel implements IDisposable {
   /** Every event of the stream, also those that this model does not keep. */
   get event(): ISignal<this, HostEvent> {
     return this._event;
-  }
-
-  /** A worktree session that this page asked for is there. */
-  get created(): ISignal<this, WorktreeSession> {
-    return this._created;
   }
 
   get state(): State {
@@ -109,10 +95,6 @@ export class OcmanModel implements IDisposable {
 
   get place(): Place | null {
     return this._place;
-  }
-
-  get creations(): ReadonlyMap<string, Creation> {
-    return this._creations;
   }
 
   get isRefreshing(): boolean {
@@ -192,36 +174,6 @@ export class OcmanModel implements IDisposable {
     return this._api.planWorktree(request);
   }
 
-  /** Make a worktree session.  Its progress, and its error, are in `creations`. */
-  async create(request: WorktreeRequest, repository: string): Promise<void> {
-    const id = UUID.uuid4();
-    await this._create({ id, request: { ...request, request_id: id }, repository, phase: 'creating' });
-  }
-
-  /** Try a failed one again. */
-  async retryCreation(id: string): Promise<void> {
-    const creation = this._creations.get(id);
-    if (creation?.phase !== 'failed') {
-      return;
-    }
-    this.dismissCreation(id);
-    // With the same id a request that did arrive is not done twice; one that the server refused needs a new id.
-    const next = creation.error?.code === 'server_unreachable' ? id : UUID.uuid4();
-    const request = { ...creation.request, request_id: next };
-    await this._create({
-      ...creation,
-      id: next,
-      request,
-      phase: 'creating',
-      error: undefined,
-      progress: undefined
-    });
-  }
-
-  dismissCreation(id: string): void {
-    this._setCreation(id, null);
-  }
-
   /** Answer an ask.  The row says how it went; nothing is thrown. */
   async reply(key: string, reply: AskReply): Promise<void> {
     const known = this._state.asks.get(key);
@@ -287,7 +239,7 @@ export class OcmanModel implements IDisposable {
     }
     const event: HostEvent = { ...message, host: message.host ?? LOCAL };
     if (event.type === 'progress') {
-      this._onProgress(event.data);
+      this.creations.progress(event.data);
     } else if (event.type === 'error') {
       console.warn('ocman:', event.data.message);
     } else {
@@ -299,26 +251,8 @@ export class OcmanModel implements IDisposable {
     this._event.emit(event);
   }
 
-  private _onProgress(data: { operation: string; message: string; fraction: number | null }): void {
-    const creation = this._creations.get(data.operation);
-    if (creation?.phase === 'creating') {
-      const progress = { message: data.message, fraction: data.fraction ?? null };
-      this._setCreation(creation.id, { ...creation, progress });
-    }
-  }
-
-  private async _create(creation: Creation): Promise<void> {
-    this._setCreation(creation.id, creation);
-    let made: WorktreeSession;
-    try {
-      made = await this._api.createWorktree(creation.request);
-    } catch (reason) {
-      const known = this._creations.get(creation.id);
-      if (known) {
-        this._setCreation(creation.id, { ...known, phase: 'failed', error: ApiError.from(reason) });
-      }
-      return;
-    }
+  /** A worktree session of this page was made: show it, whatever events came or did not. */
+  private async _onMade(made: WorktreeSession): Promise<void> {
     const host = made.host || LOCAL;
     if (made.session) {
       const data = made.session;
@@ -327,9 +261,6 @@ export class OcmanModel implements IDisposable {
     if (!reduce.repositoryOf(this._state, host, made.worktree_path)) {
       await this._loadWorktrees(keyOf(host, made.repo_root));
     }
-    const { warnings } = made;
-    this._setCreation(creation.id, warnings?.length ? { ...creation, phase: 'warned', warnings } : null);
-    this._created.emit(made);
   }
 
   private async _locate(directory: string): Promise<void> {
@@ -389,17 +320,6 @@ export class OcmanModel implements IDisposable {
     }
   }
 
-  private _setCreation(id: string, creation: Creation | null): void {
-    const creations = new Map(this._creations);
-    if (creation) {
-      creations.set(id, creation);
-    } else {
-      creations.delete(id);
-    }
-    this._creations = creations;
-    this._tell();
-  }
-
   private _setError(key: string, error: ApiError | null): void {
     if (!error && !this._errors.has(key)) {
       return;
@@ -429,7 +349,6 @@ export class OcmanModel implements IDisposable {
   private _isLoaded = false;
   private _capabilities: Capabilities | null = null;
   private _place: Place | null = null;
-  private _creations: ReadonlyMap<string, Creation> = new Map();
   private _errors: ReadonlyMap<string, ApiError> = new Map();
   private _refreshing = 0;
   private readonly _detailed = new Set<string>();
@@ -437,7 +356,6 @@ export class OcmanModel implements IDisposable {
   private _telling: ReturnType<typeof setTimeout> | undefined;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _event = new Signal<this, HostEvent>(this);
-  private readonly _created = new Signal<this, WorktreeSession>(this);
 }
 
 /** The repository that new work goes to when nothing else was chosen. */

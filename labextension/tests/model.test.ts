@@ -228,16 +228,16 @@ check('a new worktree session has a row until its worktree is there', async () =
     worktrees: () => list([worktree('idea')])
   });
   last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [list([])] }) });
-  const creating = model.create({ directory: '/r', branch: 'idea' }, key('/r'));
-  const [id] = model.creations.keys();
+  const creating = model.creations.create({ directory: '/r', branch: 'idea' }, key('/r'));
+  const [id] = model.creations.all.keys();
   last().get({
     type: 'progress',
     host: 'local',
     data: { operation: id, message: 'Checking out', fraction: 0.4, directory: '/r' }
   });
-  assert.deepEqual(model.creations.get(id)?.progress, { message: 'Checking out', fraction: 0.4 });
+  assert.deepEqual(model.creations.all.get(id)?.progress, { message: 'Checking out', fraction: 0.4 });
   await creating;
-  assert.equal(model.creations.size, 0);
+  assert.equal(model.creations.all.size, 0);
   assert.ok(model.state.sessions.has(key('new')));
   assert.ok(model.state.repositories.get(key('/r'))?.worktrees.has('/r/idea'));
   model.dispose();
@@ -258,15 +258,15 @@ check(
         throw errors[ids.length - 1];
       }
     });
-    await model.create({ directory: '/r', branch: 'idea' }, key('/r'));
-    await model.retryCreation([...model.creations.keys()][0]);
-    await model.retryCreation([...model.creations.keys()][0]);
+    await model.creations.create({ directory: '/r', branch: 'idea' }, key('/r'));
+    await model.creations.retry([...model.creations.all.keys()][0]);
+    await model.creations.retry([...model.creations.all.keys()][0]);
     assert.equal(ids[0], ids[1]);
     assert.notEqual(ids[1], ids[2]);
-    const [creation] = model.creations.values();
+    const [creation] = model.creations.all.values();
     assert.deepEqual([creation.phase, creation.error?.code], ['failed', 'path_conflict']);
-    model.dismissCreation(creation.id);
-    assert.equal(model.creations.size, 0);
+    model.creations.dismiss(creation.id);
+    assert.equal(model.creations.all.size, 0);
     model.dispose();
   }
 );

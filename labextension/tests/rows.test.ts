@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Creation } from '../src/model';
+import { Creation } from '../src/creations';
 import { SESSIONS_AT_FIRST, View, buildTree } from '../src/panel/rows';
 import { Snapshot } from '../src/records';
 import { EMPTY, applySnapshot } from '../src/state';

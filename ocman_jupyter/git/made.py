@@ -12,7 +12,7 @@ from ocman_jupyter.errors import PathConflict
 from ocman_jupyter.store import Store
 
 T = TypeVar("T")
-_COLUMNS = "path, identity, branch, branch_made, base_ref, base_sha, state, pid, pid_started, created"
+_COLUMNS = "path, identity, branch, branch_made, base_ref, base_sha, state, created"
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,6 @@ class Made:
     base_ref: str | None
     base_sha: str | None
     state: str
-    pid: int | None = None
-    """Of the git that makes it."""
-    pid_started: float | None = None
     created: float = 0.0
 
 
@@ -79,14 +76,12 @@ async def save(store: Store, made: Made) -> None:
         made.base_ref,
         made.base_sha,
         made.state,
-        made.pid,
-        made.pid_started,
         made.created or time.time(),
     )
 
     def work(connection: sqlite3.Connection) -> None:
         connection.execute(
-            f"INSERT OR REPLACE INTO worktrees ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", values
+            f"INSERT OR REPLACE INTO worktrees ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", values
         )
 
     await _run(store, work)

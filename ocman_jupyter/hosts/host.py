@@ -338,7 +338,7 @@ class Event(BaseModel):
     | message.delta | {"session_id", "message_id", "part_id", "field", "delta"} |
     | ask.created | Ask |
     | ask.resolved | {"id", "session_id", "reply": str or null} |
-    | worktree.changed | Worktree without its sessions |
+    | worktree.changed | Worktree without its sessions, and {"repo_root"} |
     | worktree.removed | {"path", "repo_root"} |
     | instance.changed | InstanceInfo with "state": running, starting, stopped, failed |
     | progress | {"operation", "message", "fraction", "directory"} |

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 QUICK = 60.0
 """Seconds that an ordinary answer may take."""
-LONG = 900.0
+LONG = 300.0
 """Seconds that a create or a launch may take: a big checkout, then OpenCode's start."""
 RETRIES = 2
 """How often a request that is safe to repeat is sent again after the connection failed."""

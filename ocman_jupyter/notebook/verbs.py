@@ -62,6 +62,7 @@ class Verbs:
 
         The same call twice starts the work once; ``again`` sends the prompt again in a new session.
         """
+        _not_empty(prompt)
         body: Json = {
             "directory": absolute(directory),
             "branch": branch,
@@ -155,6 +156,7 @@ class Verbs:
         progress: Progress | None = None,
     ) -> views.Session:
         """A new session in a directory as it is, without a worktree of its own."""
+        _not_empty(prompt)
         given = {"title": title, "prompt": prompt, "agent": agent, "model": model}
         body: Json = {"directory": absolute(directory), "request_id": uuid.uuid4().hex}
         body.update({key: value for key, value in given.items() if value is not None})
@@ -181,8 +183,7 @@ class Verbs:
 
         Raises ``OpenCodeError`` when the turn that was waited for failed.
         """
-        if not text.strip():
-            raise InvalidRequest("The prompt is empty.")
+        _not_empty(text)
         session_id = await self._session_id(session, directory)
         body: Json = {"text": text}
         body.update(
@@ -302,6 +303,11 @@ def absolute(directory: str | os.PathLike[str] | None) -> str:
             "The working directory of this process is gone.",
             hint="Change to another one, or name a directory.",
         ) from None
+
+
+def _not_empty(prompt: str | None) -> None:
+    if prompt is not None and not prompt.strip():
+        raise InvalidRequest("The prompt is empty.")
 
 
 def _from(directory: str | None, text: str) -> str:

@@ -229,16 +229,19 @@ class Instances:
         """A user's own in this repository.  It is never ended, and none is launched beside it."""
         usable: list[tuple[Record, OpenCodeClient]] = []
         doubtful: list[tuple[Found, Probe]] = []
+        ours = {record.process: record for record in await self.registry.all() if record.owner == "ocman"}
         for found in await self.discovery.find(target.cwd, target.belongs):
-            record, client, seen = await self._look_closer(found, target)
+            ours_of_old = ours.get(found.process)
+            record, client, seen = await self._look_closer(found, target, ours_of_old)
             if seen.verdict is Verdict.HEALTHY:
                 usable.append((dataclasses.replace(record, version=seen.version), client))
                 continue
             await client.aclose()
             if seen.verdict in (Verdict.NEEDS_PASSWORD, Verdict.UNSURE):
                 doubtful.append((found, seen))
-            elif seen.verdict is Verdict.WRONG_PROJECT:
-                await self._end_if_it_moved(found)
+            elif ours_of_old is not None and not await asyncio.to_thread(os.path.isdir, ours_of_old.cwd):
+                # Its repository was moved: it still serves the old path, where nothing is.
+                await self._launches.end(ours_of_old)
         if not usable:
             # One that wants a password says more than one that says nothing.
             doubtful.sort(key=lambda one: one[1].verdict is not Verdict.NEEDS_PASSWORD)
@@ -259,16 +262,23 @@ class Instances:
         await self.registry.put(record)
         return await self._remember(record, client, warnings)
 
-    async def _look_closer(self, found: Found, target: Target) -> tuple[Record, OpenCodeClient, Probe]:
-        """The best of what a process that was found listens on."""
+    async def _look_closer(
+        self, found: Found, target: Target, ours: Record | None
+    ) -> tuple[Record, OpenCodeClient, Probe]:
+        """The best of what a process that was found listens on.
+
+        ``ours``: its record, if ocman launched it for a repository of another identity.
+        """
         environ = self._launches.environ()
+        known = ours or Record(
+            identity=target.identity, state="running", root=target.root, cwd=found.cwd, owner="user",
+            username=environ.get(environment.USERNAME) or "opencode",
+            password=environ.get(environment.PASSWORD) or None, started_at=found.started_at)
         answers = []
         for listener in found.listeners:
-            record = Record(
-                identity=target.identity, state="running", root=target.root, cwd=found.cwd, owner="user",
-                url=listener.url, port=listener.port, pid=found.pid, pid_mark=found.process.mark,
-                username=environ.get(environment.USERNAME) or "opencode",
-                password=environ.get(environment.PASSWORD) or None, started_at=found.started_at)
+            record = dataclasses.replace(
+                known, identity=target.identity, root=target.root, cwd=found.cwd, url=listener.url,
+                port=listener.port, pid=found.pid, pid_mark=found.process.mark)
             client = self._launches.client(record)
             seen = await probing.look(
                 client, found.process, probing.is_inside(target.belongs), health_timeout=HEALTH_TRY,
@@ -278,13 +288,6 @@ class Instances:
         for _, client, _ in rest:
             await client.aclose()
         return best
-
-    async def _end_if_it_moved(self, found: Found) -> None:
-        """End one of ours whose repository was moved: it still serves the old path, where nothing is."""
-        for record in await self.registry.all():
-            ours = record.owner == "ocman" and record.process == found.process
-            if ours and not await asyncio.to_thread(os.path.isdir, record.cwd):
-                await self._launches.end(record)
 
     # --- stop --------------------------------------------------------------------------------
 

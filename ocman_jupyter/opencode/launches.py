@@ -256,7 +256,7 @@ class Launches:
         serve = ("serve", "--port", "0", "--hostname", "127.0.0.1")
         if self.settings.instance_command == "serve":
             return serve, []
-        version = await opencode_version(command)
+        version = await opencode_version(command, self.environ())
         if version is not None and not screen_takes_password(version):
             return serve, [("no_screen", f"The screen of OpenCode {version} cannot work with a password, so "
                             "it was launched without one. `ocman-jupyter attach` opens a screen.")]

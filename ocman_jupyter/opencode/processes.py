@@ -26,7 +26,7 @@ if sys.platform == "linux":
             return ""
 
     def mark(pid: int) -> str | None:
-        """Which process a pid is: a word that no other process on this machine ever has.
+        """Which process a pid is: a word that no other process of this pid ever has.
 
         ``None``: there is none, or only a zombie.  The kernel's start ticks are used because the wall clock,
         and with it a start *time*, can be set.
@@ -43,7 +43,7 @@ if sys.platform == "linux":
 else:
 
     def mark(pid: int) -> str | None:
-        """Which process a pid is: a word that no other process here ever has (``None``: no process)."""
+        """Which process a pid is: a word that no other process of this pid ever has (``None``: none)."""
         import psutil
 
         try:

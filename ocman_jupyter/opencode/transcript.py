@@ -87,6 +87,8 @@ class Transcript:
 
     def __init__(self) -> None:
         self._turns: OrderedDict[str, _Turn] = OrderedDict()
+        self._dropped: dict[str, str] = {}
+        """The last message of a session that is no longer kept; ids ascend with time."""
 
     def message_updated(
         self, session_id: str, info: dict[str, Any], *, fresh: bool, idle: bool
@@ -98,11 +100,13 @@ class Transcript:
         turn = self._turn(session_id)
         message = turn.messages.get(identity)
         if message is None:
+            if self._old(session_id, identity):
+                return []
             if fresh and idle and info.get("role") == "user":
-                turn.messages.clear()
+                self._drop(session_id, turn, len(turn.messages))
                 turn.removed.clear()
             message = turn.messages[identity] = _Message(whole=fresh)
-            self._bound(turn)
+            self._bound(session_id, turn)
         elif message.info is None and fresh:
             message.whole = True
         message.info = info
@@ -114,7 +118,9 @@ class Transcript:
         if not (isinstance(message_id, str) and isinstance(part_id, str)):
             return []
         turn = self._turn(session_id)
-        message = self._message(turn, message_id)
+        message = self._message(session_id, turn, message_id)
+        if message is None:
+            return []
         known = message.parts.get(part_id)
         if known is None:
             known = message.parts[part_id] = _Part()
@@ -128,7 +134,9 @@ class Transcript:
         turn = self._turns.get(session_id) or self._turn(session_id)
         message = turn.messages.get(message_id)
         if message is None:
-            message = self._message(turn, message_id)
+            message = self._message(session_id, turn, message_id)
+            if message is None:
+                return []
         part = message.parts.get(part_id)
         if part is None:
             part = message.parts[part_id] = _Part()
@@ -150,6 +158,8 @@ class Transcript:
     def part_removed(self, session_id: str, message_id: str, part_id: str) -> list[Change]:
         turn = self._turn(session_id)
         message = turn.messages.get(message_id)
+        if message is None and self._old(session_id, message_id):
+            return []
         if message is None or message.parts.pop(part_id, None) is None:
             return self._miss(session_id, turn)
         return self._show(session_id, turn, message_id, message)
@@ -179,7 +189,7 @@ class Transcript:
             changes += self._show(session_id, turn, identity, message)
         # Ids ascend with time; a message that was only missed may be older than those known.
         turn.messages = OrderedDict(sorted(turn.messages.items()))
-        self._bound(turn)
+        self._bound(session_id, turn)
         return changes
 
     @staticmethod
@@ -218,9 +228,14 @@ class Transcript:
         return changes
 
     def forget(self, session_id: str) -> None:
+        """A session was deleted."""
         self._turns.pop(session_id, None)
+        self._dropped.pop(session_id, None)
 
     def clear(self) -> None:
+        """No turn runs any more."""
+        for session_id, turn in self._turns.items():
+            self._drop(session_id, turn, len(turn.messages))
         self._turns.clear()
 
     def messages(self, session_id: str) -> list[dict[str, Any]]:
@@ -242,22 +257,31 @@ class Transcript:
         if turn is None:
             turn = self._turns[session_id] = _Turn()
             if len(self._turns) > MAX_SESSIONS:
-                self._turns.popitem(last=False)
+                other, evicted = self._turns.popitem(last=False)
+                self._drop(other, evicted, len(evicted.messages))
         else:
             self._turns.move_to_end(session_id)
         return turn
 
-    def _message(self, turn: _Turn, message_id: str) -> _Message:
+    def _message(self, session_id: str, turn: _Turn, message_id: str) -> _Message | None:
+        """The message, made when it is new; ``None`` when it was dropped before."""
         message = turn.messages.get(message_id)
-        if message is None:
+        if message is None and not self._old(session_id, message_id):
             message = turn.messages[message_id] = _Message()
-            self._bound(turn)
+            self._bound(session_id, turn)
         return message
 
-    @staticmethod
-    def _bound(turn: _Turn) -> None:
-        while len(turn.messages) > MAX_MESSAGES:
-            turn.messages.popitem(last=False)
+    def _old(self, session_id: str, message_id: str) -> bool:
+        """Late news of an earlier turn: its parts are no longer kept, so told whole it would be empty."""
+        return message_id <= self._dropped.get(session_id, "")
+
+    def _bound(self, session_id: str, turn: _Turn) -> None:
+        self._drop(session_id, turn, len(turn.messages) - MAX_MESSAGES)
+
+    def _drop(self, session_id: str, turn: _Turn, count: int) -> None:
+        for _ in range(count):
+            identity, _message = turn.messages.popitem(last=False)
+            self._dropped[session_id] = max(identity, self._dropped.get(session_id, ""))
 
     def _show(self, session_id: str, turn: _Turn, message_id: str, message: _Message) -> list[Change]:
         if message.info is None or not message.whole:

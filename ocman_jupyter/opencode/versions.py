@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 
 DEADLINE = 15.0
 """Seconds that `opencode --version` may take."""
@@ -13,19 +14,19 @@ DEADLINE = 15.0
 _known: dict[tuple[str, int, int], str] = {}
 
 
-async def opencode_version(command: str) -> str | None:
+async def opencode_version(command: str, environ: Mapping[str, str] | None = None) -> str | None:
     """The version that a command says of itself; remembered as long as the file stays the same."""
-    return await asyncio.to_thread(_ask, command)
+    return await asyncio.to_thread(_ask, command, environ)
 
 
-def _ask(command: str) -> str | None:
+def _ask(command: str, environ: Mapping[str, str] | None) -> str | None:
     try:
         info = os.stat(command)
         key = (os.path.realpath(command), info.st_mtime_ns, info.st_size)
         if key not in _known:
             done = subprocess.run(
                 [command, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
-                cwd="/", check=False)
+                env=environ, cwd="/", check=False)
             match = re.search(r"\d+\.\d+\.\d+\S*", os.fsdecode(done.stdout))
             if done.returncode or match is None:
                 return None

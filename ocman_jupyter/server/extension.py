@@ -39,6 +39,8 @@ class OcmanExtension(ExtensionApp):
         assert app is not None
         self.backend = Backend(OcmanSettings(parent=self), self.log, self.host_factory)
         self.settings["ocman_backend"] = self.backend
+        # Jupyter tells the page its root only relative to HOME; the panel asks about absolute directories.
+        app.web_app.settings.setdefault("page_config_data", {})["ocmanRoot"] = os.path.realpath(app.root_dir)
         if app.certfile:
             # Kernels trust exactly this server's certificate when they call it.
             os.environ["OCMAN_CERTFILE"] = os.path.abspath(app.certfile)

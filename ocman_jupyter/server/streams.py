@@ -217,7 +217,7 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 
 
 async def _next(events: AsyncIterator[Event]) -> Event:
-    """The next event, for a task; `EndOfStream` after the last: a task cannot hold `StopAsyncIteration` well."""
+    """The next event, for a task; `EndOfStream` after the last."""
     try:
         return await events.__anext__()
     except StopAsyncIteration:

@@ -96,6 +96,8 @@ def test_the_demo_uses_the_opencode_that_setup_installed(
     private.mkdir(parents=True)
     (private / "opencode").write_text("#!/bin/sh\necho 1.18.33\n")
     (private / "opencode").chmod(0o755)
+    (private.parent / "opencode-ai").mkdir()
+    (private.parent / "opencode-ai" / "package.json").write_text('{"version": "1.18.33"}')
     assert place.environment(URL)["PATH"].split(os.pathsep)[0] == str(private)
 
 

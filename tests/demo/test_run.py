@@ -45,7 +45,9 @@ def test_the_check_shows_one_process_and_the_agent_in_its_worktree(
     assert told["answer"] == told["worktree"]
     assert told["opencode processes"] == "1"
     assert not list(tmp_path.glob("ocman-demo-*")), "the folder is removed"
-    assert not (Path(env["XDG_DATA_HOME"]) / "opencode").exists(), "nothing of the user's is touched"
+    homes = [Path(env[name]) for name in ("XDG_DATA_HOME", "JUPYTER_DATA_DIR")]
+    databases = [file for home in homes for file in home.rglob("*") if file.suffix in (".db", ".sqlite")]
+    assert databases == [], "no state of the user's is touched"
 
 
 @pytest.mark.live
@@ -73,8 +75,8 @@ def running(demo_env: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Pop
     folder = str(tmp_path / "demo")
     process = subprocess.Popen(
         [sys.executable, "-m", "ocman_jupyter", "demo", "--no-browser", "--folder", folder],
-        env=demo_env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True,
+        env=demo_env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     yield process
     process.kill()

@@ -22,6 +22,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 /bin/mkdir -p "$prefix/node_modules/.bin" "$prefix/node_modules/opencode-ai"
+printf '{"version": "%s"}' "$version" > "$prefix/node_modules/opencode-ai/package.json"
 if [ -n "$NPM_RUNS_NO_SCRIPTS" ]; then
   echo "stub" > "$prefix/node_modules/opencode-ai/postinstall.mjs"
 else

@@ -95,6 +95,15 @@ async def test_no_more_processes_at_once_than_configured(make_domain, repository
     assert max(counts) <= 2
 
 
+async def test_a_worktree_that_another_git_is_just_making_makes_no_command_fail(
+    make_domain, repository, wrapper, tmp_path
+):
+    said = "fatal: failed to read .git/worktrees/other/commondir: Success"
+    script = f'case "$*" in *worktree*) if [ ! -e {tmp_path}/once ]; then touch {tmp_path}/once;'
+    domain = make_domain(git_command=wrapper(f"{script} echo '{said}' >&2; exit 128; fi;; esac"))
+    assert list(await domain.listed(repository())) == ["project"]
+
+
 async def test_a_daemon_that_a_hook_leaves_behind_does_not_hold_us(domain, repository, tmp_path):
     from .conftest import hook
 

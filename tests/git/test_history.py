@@ -76,8 +76,8 @@ async def test_what_only_looks_like_a_squash_is_not_one(domain, repository, git,
     git(places["undone"], *IDENTITY, "revert", "--no-edit", "HEAD")
     git(places["empty"], *IDENTITY, "commit", "-q", "--allow-empty", "-m", "empty")
     commit(root, "a", LINES.replace("5\n", "five\n", 1))
+    Path(root, "bin").write_bytes(b"\0two")
     commit(root, "a", LINES.replace("9\n", "nine\n", 1))
-    commit(root, "bin", b"\0two")
     listed = await domain.listed(root)
     assert {name: listed[name].merged for name in places} == dict.fromkeys(places, "no")
 

@@ -303,6 +303,7 @@ async def test_a_young_change_is_not_trusted(domain, repository):
         (root / "a").write_text(f"{number}\n")
         await domain.listed(root)
         await settle(domain)
+        assert str(root) not in domain.worktrees._statuses._seen
         (root / "a").write_text("1\n")
         assert (await domain.listed(root))["project"].changes.modified == 0
 

@@ -473,8 +473,9 @@ UNFINISHED = 'a=$("$REAL" -C "$p" rev-parse --git-dir); echo -n initializing > "
         at_add("echo 'fatal: could not write: No space left on device' >&2", "exit 128"),
         at_add(REALLY, 'rm -f "$p"/*', "exit 128"),
         at_add(REALLY, 'rm -f "$p"/*', UNFINISHED, 'rm "$a"/index', "kill -9 $$"),
+        at_add(REALLY, 'rm "$p"/*', UNFINISHED, 'rm "$a"/index', 'printf %040d 0 > "$a"/HEAD', "kill -9 $$"),
     ],
-    ids=["disk-full", "torn", "killed-before-it-could-tidy-up"],
+    ids=["disk-full", "torn", "killed-before-it-could-tidy-up", "killed-at-the-very-start"],
 )
 @pytest.mark.parametrize("empty_folder", [False, True])
 async def test_a_failed_add_leaves_nothing_of_its_own(make_domain, repository, wrapper, fault, empty_folder):
@@ -520,6 +521,20 @@ async def test_a_folder_that_appears_meanwhile_is_not_touched(make_domain, repos
     with pytest.raises(errors.PathConflict):
         await domain.add(root, "x")
     assert (root.parent / ".worktrees" / "project" / "x" / "notes").read_text() == "mine\n"
+    assert git(root, "branch", "--list", "x") == ""
+
+
+async def test_a_worktree_that_somebody_else_makes_there_meanwhile_is_theirs(
+    make_domain, repository, git, wrapper
+):
+    root = repository()
+    domain = make_domain(
+        git_command=wrapper(at_add(f'"$REAL" -C {root} worktree add -q -b theirs "$p" main'))
+    )
+    with pytest.raises(errors.PathConflict):
+        await domain.add(root, "x")
+    listed = await domain.listed(root)
+    assert (listed["x"].branch, listed["x"].state, listed["x"].made_by_ocman) == ("theirs", "ok", False)
     assert git(root, "branch", "--list", "x") == ""
 
 
@@ -634,7 +649,7 @@ async def test_a_half_made_tree_is_completed_and_no_file_of_the_user_is_lost(
     domain, repository, wrapper, tmp_path, git, index
 ):
     root = repository(
-        files={"a.txt": "all of a\n", "b.txt": "all of b\n", "c/d.txt": "d\n", "edited.txt": "old\n"}
+        files={"a.txt": "all of a\n", "b.txt": "all of b\n", "c/d.txt": "d\n", "edited.txt": "old and long\n"}
     )
     fault = at_add(
         REALLY,

@@ -87,13 +87,20 @@ def start(binary: Path, base: Path, model_url: str, files: int = 1) -> Server:
     home.mkdir()
     kept = ("PATH", "LANG", "LC_ALL", "OCMAN_TEST_RUN")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
-    environment.update({"HOME": str(home), "OPENCODE_SERVER_PASSWORD": "pw", **opencode_environment(model_url)})
+    environment.update(
+        {"HOME": str(home), "OPENCODE_SERVER_PASSWORD": "pw", **opencode_environment(model_url)}
+    )
     log = base / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(
             [str(binary), "serve", "--port", "0", "--hostname", "127.0.0.1"],
-            cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-        )  # fmt: skip
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
     deadline = time.monotonic() + 60
     while not (found := re.search(rb"listening on (http://\S+)", log.read_bytes())):
         assert process.poll() is None and time.monotonic() < deadline, log.read_text()
@@ -160,7 +167,9 @@ class Watcher:
         for directory in [*self.state.directories]:
             permissions = await self.client.permissions(directory)
             questions = await self.client.questions(directory)
-            snapshots[directory] = DirectorySnapshot(permissions, questions, await self.client.statuses(directory))
+            snapshots[directory] = DirectorySnapshot(
+                permissions, questions, await self.client.statuses(directory)
+            )
         sessions = await self.client.sessions(self._root)
         self._tell(self.state.replace(sessions, snapshots, since=since, gap=True))
 
@@ -178,9 +187,14 @@ class Watcher:
         """Prompt, and wait until the turn began and ended."""
         before = len(self.told)
         await self.client.prompt(session_id, text, **more)
-        await self.until(lambda: any(
-            isinstance(change, StatusChanged) and change.session_id == session_id and change.status in ("idle", "error")
-            for change in self.told[before:]))  # fmt: skip
+        await self.until(
+            lambda: any(
+                isinstance(change, StatusChanged)
+                and change.session_id == session_id
+                and change.status in ("idle", "error")
+                for change in self.told[before:]
+            )
+        )
 
     async def ask(self, session_id: str) -> Any:
         await self.status(session_id, "needs_you")
@@ -213,8 +227,12 @@ async def test_each_answer_comes_from_its_own_directory(server):
         await asyncio.gather(*(w.client.prompt(session.id, "RUN bash: pwd") for session in sessions))
         for n, session in enumerate(sessions):
             await w.until(lambda session=session: w.state.messages(session.id), 120)
-            await w.until(lambda session=session: w.state.status(session.id) == "idle" and len(
-                w.state.messages(session.id)) > 2, 120)  # fmt: skip
+            await w.until(
+                lambda session=session: (
+                    w.state.status(session.id) == "idle" and len(w.state.messages(session.id)) > 2
+                ),
+                120,
+            )
             assert session.directory == server.worktree(f"many{n}") and session.project_id != "global"
             assert (await w.answer(session.id)).strip().endswith(session.directory)
         assert {s.id for s in await w.client.sessions(str(server.root))} >= {s.id for s in sessions}
@@ -235,7 +253,9 @@ async def test_what_a_session_says_of_itself(server):
     async with watching(server) as w:
         rules = [{"permission": "external_directory", "pattern": "/x/**", "action": "allow"}]
         made = await w.client.create_session(server.worktree("shared"), "first", rules)
-        assert made.permission == rules and made.parent_id is None and made.agent is None and made.model is None
+        assert (
+            made.permission == rules and made.parent_id is None and made.agent is None and made.model is None
+        )
         await w.client.rename(made.id, "second")
         await w.turn(made.id, "SAY hello", agent="build", model="scripted/script")
         session = await w.client.session(made.id)
@@ -250,8 +270,14 @@ async def test_a_streamed_answer_is_told_whole_and_in_pieces(server):
     async with watching(server) as w:
         session = await w.client.create_session(server.worktree("shared"), "stream")
         await w.turn(session.id, "SLEEP 1.5\nSAY end")
-        pieces = [change.delta for change in w.told if isinstance(change, Delta) and change.session_id == session.id]
-        whole = [change for change in w.told if isinstance(change, MessageUpdated) and change.session_id == session.id]
+        pieces = [
+            change.delta for change in w.told if isinstance(change, Delta) and change.session_id == session.id
+        ]
+        whole = [
+            change
+            for change in w.told
+            if isinstance(change, MessageUpdated) and change.session_id == session.id
+        ]
         text = await w.answer(session.id)
         assert "".join(pieces) == text and len(pieces) > 2
         assert "".join(part.get("text", "") for part in w.state.messages(session.id)[-1]["parts"]) == text
@@ -272,10 +298,15 @@ async def test_who_joins_in_the_middle_of_a_turn_gets_the_whole_in_the_end(serve
             await first.status(session.id, "idle")
             listed = (await second.client.messages(session.id)).messages
             for watcher in (first, second):
-                await watcher.until(lambda watcher=watcher: [
-                    (item["info"]["id"], [part["id"] for part in item["parts"]])
-                    for item in watcher.state.messages(session.id)
-                ] == [(item["info"]["id"], [part["id"] for part in item["parts"]]) for item in listed])  # fmt: skip
+                await watcher.until(
+                    lambda watcher=watcher: (
+                        [
+                            (item["info"]["id"], [part["id"] for part in item["parts"]])
+                            for item in watcher.state.messages(session.id)
+                        ]
+                        == [(item["info"]["id"], [part["id"] for part in item["parts"]]) for item in listed]
+                    )
+                )
             assert second.state.messages(session.id)[-1]["parts"] == listed[-1]["parts"]
 
 
@@ -343,9 +374,14 @@ async def test_an_unknown_agent_or_model_is_told_by_an_error(server):
         session = await w.client.create_session(server.worktree("shared"), "unknown")
         await w.client.prompt(session.id, "x", agent="nobody")
         await w.status(session.id, "error")
-        assert "nobody" in w.state.error(session.id).message and "\n    at " not in w.state.error(session.id).message
+        assert (
+            "nobody" in w.state.error(session.id).message
+            and "\n    at " not in w.state.error(session.id).message
+        )
         await w.client.prompt(session.id, "x", model="no/model")
-        await w.until(lambda: "no/model" in w.state.error(session.id).message if w.state.error(session.id) else False)
+        await w.until(
+            lambda: "no/model" in w.state.error(session.id).message if w.state.error(session.id) else False
+        )
 
 
 async def test_a_model_that_fails_for_now_is_tried_again(server):
@@ -358,13 +394,18 @@ async def test_a_model_that_fails_for_now_is_tried_again(server):
         await w.status(session.id, "idle")
 
 
+def text_of_file(*path: str) -> str:
+    return Path(*path).read_text()
+
+
 async def test_shell_command_todos_summary(server):
     async with watching(server) as w:
         session = await w.client.create_session(server.worktree("shared"), "work")
         await w.client.shell(session.id, "pwd > where.txt")
-        assert Path(session.directory, "where.txt").read_text().strip() == session.directory
-        running = asyncio.ensure_future(w.client.shell(session.id, "sleep 1"))
-        await w.status(session.id, "busy")
+        assert text_of_file(session.directory, "where.txt").strip() == session.directory
+        running = asyncio.ensure_future(w.client.shell(session.id, "sleep 2"))
+        while session.id not in await w.client.statuses(session.directory):
+            assert not running.done()
         with pytest.raises(errors.SessionBusy):
             await w.client.shell(session.id, "true")
         await running
@@ -375,8 +416,11 @@ async def test_shell_command_todos_summary(server):
         assert await w.client.todos(session.id) == todos
         await w.client.summarize(session.id, "scripted/script")
         await w.client.prompt(session.id, "SAY read", files=[str(Path(session.directory, "where.txt"))])
-        await w.until(lambda: "file" in [
-            part["type"] for item in w.state.messages(session.id) for part in item["parts"]])  # fmt: skip
+        await w.until(
+            lambda: (
+                "file" in [part["type"] for item in w.state.messages(session.id) for part in item["parts"]]
+            )
+        )
         await w.status(session.id, "idle")
 
 
@@ -413,7 +457,9 @@ async def test_the_ask_of_a_worktree_session_arrives_and_is_answered(server, rep
         await w.until(lambda: w.state.status(session.id) != "busy")
         assert sum(isinstance(change, AskCreated) for change in w.told) == asked + (reply != "always")
         if w.state.pending(session.id):
-            await w.client.reply_permission(session.id, w.state.pending(session.id)[0].id, ask.directory, "reject")
+            await w.client.reply_permission(
+                session.id, w.state.pending(session.id)[0].id, ask.directory, "reject"
+            )
 
 
 async def test_a_rejection_with_a_reason_lets_the_turn_go_on(server):
@@ -427,8 +473,13 @@ async def test_a_rejection_with_a_reason_lets_the_turn_go_on(server):
 
 
 async def test_a_question_is_answered_or_rejected(server):
-    questions = [{"question": "Which?", "header": "W", "options": [
-        {"label": "A", "description": "a"}, {"label": "B", "description": "b"}]}]  # fmt: skip
+    questions = [
+        {
+            "question": "Which?",
+            "header": "W",
+            "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}],
+        }
+    ]
     async with watching(server) as w:
         session = await w.client.create_session(server.worktree("shared"), "question")
         await w.client.prompt(session.id, "TOOL question " + json.dumps({"questions": questions}))
@@ -507,7 +558,9 @@ async def test_a_disposed_directory_is_told(server):
         assert directory not in w.state.directories
 
 
-async def test_a_killed_process_is_noticed_and_its_turns_are_interrupted(opencode_binary, scripted_model, tmp_path):
+async def test_a_killed_process_is_noticed_and_its_turns_are_interrupted(
+    opencode_binary, scripted_model, tmp_path
+):
     server = start(opencode_binary, tmp_path / "own", scripted_model.url)
     try:
         async with watching(server) as w:
@@ -549,7 +602,11 @@ async def test_a_warm_up_leaves_nothing_behind(server):
         assert await w.client.statuses(directory) == {}
         session = await w.client.create_session(directory, "after")
         await w.until(lambda: session.id in w.state.sessions)
-        told = [change for change in w.told if isinstance(change, (SessionUpdated, MessageUpdated, MessagesMissed))]
+        told = [
+            change
+            for change in w.told
+            if isinstance(change, (SessionUpdated, MessageUpdated, MessagesMissed))
+        ]
         assert {change.session_id for change in told} <= {*sessions, session.id}
         await w.turn(session.id, "RUN bash: pwd")
         assert (await w.answer(session.id)).strip().endswith(directory)

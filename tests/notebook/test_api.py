@@ -131,8 +131,14 @@ async def test_a_caller_that_gives_up_does_not_stop_the_create(fake: FakeHost) -
 def test_a_wrong_word_is_a_typed_error_that_names_it(fake: FakeHost) -> None:
     with pytest.raises(InvalidRequest, match="session"):
         ocman.worktree("fix", session="sometimes")
-    with pytest.raises(InvalidRequest, match="empty"):
-        ocman.prompt("x", "  ")
+    for empty in (
+        lambda: ocman.prompt("x", "  "),
+        lambda: ocman.worktree("x", ""),
+        lambda: ocman.session(prompt=""),
+    ):
+        with pytest.raises(InvalidRequest, match="empty"):
+            empty()
+    assert not {"create", "create_session", "prompt"} & set(fake.names())
     with pytest.raises(ocman.NoSuchHost):
         ocman.worktree("fix", host="elsewhere")
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from traitlets.config import Config
 
 from ocman_jupyter.errors import InvalidRequest
 from ocman_jupyter.notebook import context
@@ -91,7 +92,7 @@ def test_names_are_expanded_as_ipython_does_it(text: str, wanted: str) -> None:
     from IPython.core.interactiveshell import InteractiveShell
 
     InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     shell.user_ns["x"] = 5
     assert shell.var_expand(text) == wanted
     InteractiveShell.clear_instance()

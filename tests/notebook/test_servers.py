@@ -249,3 +249,25 @@ async def test_a_server_that_went_away_is_said(
     with pytest.raises(ServerUnreachable, match="does not answer"):
         await asyncio.wait_for(client.prompt("ses_1", {"text": "x"}), 20)
     await client.close()
+
+
+@pytest.mark.parametrize("kind", ["odd-base-url", "https"])
+def test_the_shell_asks_a_named_server_with_the_token_of_its_record(
+    servers: dict[str, Running], kind: str
+) -> None:
+    if kind not in servers:
+        pytest.skip("no openssl to make a certificate with")
+    server = servers[kind]
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "JUPYTER_RUNTIME_DIR": str(server.runtime),
+        "OCMAN_CERTFILE": str(server.certificate),
+    }
+    words = ["wt", "from-the-shell", "--server", server.record()["url"], "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ocman_jupyter", *words], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["branch"] == "from-the-shell"
+    assert SECRET not in done.stdout + done.stderr

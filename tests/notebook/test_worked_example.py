@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -10,20 +9,15 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import nbformat
-import psutil
 import pytest
 import websocket
 
-from ocman_jupyter.demo.model import opencode_environment
-from ocman_jupyter.errors import OcmanError
-from ocman_jupyter.hosts.local import local_host
-from ocman_jupyter.settings import OcmanSettings
+from tests.notebook.live import instances, live_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -45,21 +39,9 @@ def project(
     opencode_binaries: list[Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Path]:
-    """A repository whose OpenCode knows the scripted model and is stopped at the end."""
-    for name, value in opencode_environment(scripted_model.url).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PATH", f"{opencode_binaries[-1].parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     root = repository(files={"loader.py": "x = 1\n"})
-    yield root
-    asyncio.run(stop(root))
-
-
-async def stop(root: Path) -> None:
-    host = local_host(OcmanSettings.load())
-    with suppress(OcmanError):
-        await host.instances.stop(str(root), force=True)
-    await host.close()
+    with live_project(root, scripted_model.url, opencode_binaries[-1], monkeypatch):
+        yield root
 
 
 @pytest.fixture
@@ -152,16 +134,6 @@ class ServedKernel:
         self._socket.close()
         self._http.delete(f"api/kernels/{self.id}")
         self._http.close()
-
-
-def instances(root: Path) -> list[psutil.Process]:
-    """OpenCode processes at work in the project."""
-    found = []
-    for process in psutil.process_iter(["name"]):
-        with suppress(psutil.Error, OSError):
-            if (process.info["name"] or "").startswith("opencode") and process.cwd() == str(root):
-                found.append(process)
-    return found
 
 
 def looks_right(project: Path, shown: dict[str, str]) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from .world import world  # noqa: F401  a fixture for all tests here
+
 
 @dataclass
 class Request:
@@ -85,7 +87,9 @@ class FakeOpenCode:
             await asyncio.wait(self._tasks, timeout=5)
 
     async def _events(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
         self.streams.append(writer)
         await self.send({"payload": {"type": "server.connected", "properties": {}}}, writer)
         await asyncio.sleep(3600)

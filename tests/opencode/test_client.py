@@ -19,10 +19,17 @@ from ocman_jupyter.opencode.records import SessionRecord, made_at
 from .conftest import FakeOpenCode, hang, reply, reset
 
 SESSION = {
-    "id": "ses_1", "title": "t", "directory": "/w", "projectID": "p", "time": {"created": 1, "updated": 2},
-    "agent": "build", "model": {"id": "m/x", "providerID": "prov", "variant": "default"}, "cost": 0.5,
-    "tokens": {"input": 3}, "permission": [{"permission": "bash", "pattern": "*", "action": "ask"}],
-}  # fmt: skip
+    "id": "ses_1",
+    "title": "t",
+    "directory": "/w",
+    "projectID": "p",
+    "time": {"created": 1, "updated": 2},
+    "agent": "build",
+    "model": {"id": "m/x", "providerID": "prov", "variant": "default"},
+    "cost": 0.5,
+    "tokens": {"input": 3},
+    "permission": [{"permission": "bash", "pattern": "*", "action": "ask"}],
+}
 
 
 @pytest.fixture
@@ -33,7 +40,8 @@ def client(fake: FakeOpenCode, jp_asyncio_loop: asyncio.AbstractEventLoop):
 
 
 def test_importing_the_client_is_light():
-    code = "import sys, ocman_jupyter.opencode.client, ocman_jupyter.opencode.events; print('httpx' in sys.modules)"
+    modules = "sys, ocman_jupyter.opencode.client, ocman_jupyter.opencode.events"
+    code = f"import {modules}; print('httpx' in sys.modules)"
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -161,9 +169,19 @@ async def test_busy_is_its_own_error(fake, client):
 
 
 @pytest.mark.parametrize(
-    "answer", [reply(), reply({}), reply({"id": ""}), reply({"id": "ses_1"}), reply([]), reply("ok"),
-               reply(raw=b"<html>"), reply({"id": 7, "directory": "/w"}), reply(status=204)]
-)  # fmt: skip
+    "answer",
+    [
+        reply(),
+        reply({}),
+        reply({"id": ""}),
+        reply({"id": "ses_1"}),
+        reply([]),
+        reply("ok"),
+        reply(raw=b"<html>"),
+        reply({"id": 7, "directory": "/w"}),
+        reply(status=204),
+    ],
+)
 async def test_success_without_a_session_is_an_error(fake, client, answer):
     fake.answers["POST", "/session"] = answer
     fake.answers["POST", "/session/ses_1/fork"] = answer
@@ -226,9 +244,20 @@ async def test_sessions_are_all_asked_for(fake, client):
 async def test_a_session_record_keeps_what_it_says(fake, client):
     fake.answers["GET", "/session/ses_1"] = reply(SESSION)
     assert await client.session("ses_1") == SessionRecord(
-        "ses_1", "t", "/w", "p", None, 1, 2, "build", "prov/m/x", 0.5, {"input": 3},
-        [{"permission": "bash", "pattern": "*", "action": "ask"}], None,
-    )  # fmt: skip
+        "ses_1",
+        "t",
+        "/w",
+        "p",
+        None,
+        1,
+        2,
+        "build",
+        "prov/m/x",
+        0.5,
+        {"input": 3},
+        [{"permission": "bash", "pattern": "*", "action": "ask"}],
+        None,
+    )
 
 
 async def test_a_prompt_carries_model_agent_and_files(fake, client):
@@ -254,14 +283,18 @@ async def test_a_plain_reply_finds_its_ask_by_the_session(fake, client):
 
 async def test_pages_begin_before_a_cursor_or_a_message(fake, client):
     fake.answers["GET", "/session/ses_1/message"] = reply([], headers={"x-next-cursor": "abc"})
-    fake.answers["GET", "/session/ses_1/message/msg_1"] = reply({"info": {"id": "msg_1", "time": {"created": 5}}})
+    fake.answers["GET", "/session/ses_1/message/msg_1"] = reply(
+        {"info": {"id": "msg_1", "time": {"created": 5}}}
+    )
     assert (await client.messages("ses_1", 3)).next == "abc"
     await client.messages("ses_1", 3, "abc")
     await client.messages("ses_1", before="msg_1")
     queries = [request.query for request in fake.requests if request.path.endswith("/message")]
     assert queries == [
-        "limit=3", "limit=3&before=abc", "limit=100&before=eyJpZCI6ICJtc2dfMSIsICJ0aW1lIjogNX0"
-    ]  # fmt: skip
+        "limit=3",
+        "limit=3&before=abc",
+        "limit=100&before=eyJpZCI6ICJtc2dfMSIsICJ0aW1lIjogNX0",
+    ]
     fake.answers["GET", "/session/ses_1/message"] = reply({"_tag": "BadRequest"}, 400)
     for odd in ("junk", "msg_none"):
         with pytest.raises(errors.InvalidRequest):

@@ -26,7 +26,9 @@ def frame(number: int, text: str = "") -> bytes:
 
 
 def sync(number: int) -> bytes:
-    return b'data: {"directory":"/w","project":"p","payload":{"type":"sync","syncEvent":{"n":%d}}}\n\n' % number
+    return (
+        b'data: {"directory":"/w","project":"p","payload":{"type":"sync","syncEvent":{"n":%d}}}\n\n' % number
+    )
 
 
 HEARTBEAT = b'data: {"payload":{"id":"evt_1","type":"server.heartbeat","properties":{}}}\n\n'
@@ -58,7 +60,9 @@ def test_doubles_are_dropped_and_text_that_looks_like_one_is_not():
 
 def test_fields_and_lines_of_an_event_are_read_as_the_standard_says():
     frames = Frames(10_000)
-    assert list(frames.feed(b"event: x\nid: 1\ndata: {\ndata:}\nretry: 5\n\n: only a comment\n\n")) == [b"{\n}"]
+    assert list(frames.feed(b"event: x\nid: 1\ndata: {\ndata:}\nretry: 5\n\n: only a comment\n\n")) == [
+        b"{\n}"
+    ]
 
 
 def test_an_unterminated_event_does_not_grow_memory_and_those_after_it_come():

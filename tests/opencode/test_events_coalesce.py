@@ -112,8 +112,9 @@ def test_no_text_is_lost_or_reordered(steps):
         mine = [change for change in changes if change.session_id == session]
         return "".join(
             "|" if isinstance(change, StatusChanged) else change.delta
-            for change in mine if isinstance(change, StatusChanged) or change.part_id == part
-        )  # fmt: skip
+            for change in mine
+            if isinstance(change, StatusChanged) or change.part_id == part
+        )
 
     for session in ("ses_1", "ses_2"):
         for part in ("prt_1", "prt_2"):

@@ -96,7 +96,7 @@ def p99(values: list[float]) -> float:
 
 
 @pytest.mark.load
-@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("sessions", [1, 5])
 def test_fifty_pages_and_two_hundred_deltas(sessions, record_property):
     """Or, where the machine itself is busy, hardly worse than with a single page."""

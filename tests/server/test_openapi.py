@@ -129,7 +129,7 @@ def test_fuzzed_against_the_live_server(server, name):
     fuzz(server, OPERATIONS[name], int(os.environ.get("OCMAN_FUZZ_EXAMPLES", "25")))
 
 
-@pytest.mark.slow
+@pytest.mark.load
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_fuzzed_for_long(server, name):

@@ -60,7 +60,7 @@ export function NewSessionForm(props: Props): JSX.Element {
       request.title = name.trim();
     }
     const key = repository?.key ?? keyOf(LOCAL, directory);
-    void model.create(request, key);
+    void model.creations.create(request, key);
     onCreate(key);
   };
 

@@ -34,8 +34,8 @@ export function Panel({ model, view, trans }: Props): JSX.Element {
   const here = currentRepository(model)?.key ?? null;
   const { toggled, unfolded, filter, activeOnly } = view;
   const tree = React.useMemo(
-    () => buildTree(model.state, model.creations, { toggled, unfolded, filter, activeOnly, here }),
-    [model.state, model.creations, toggled, unfolded, filter, activeOnly, here]
+    () => buildTree(model.state, model.creations.all, { toggled, unfolded, filter, activeOnly, here }),
+    [model.state, model.creations.all, toggled, unfolded, filter, activeOnly, here]
   );
 
   // The slow parts are asked for when a human can see them.
@@ -51,14 +51,14 @@ export function Panel({ model, view, trans }: Props): JSX.Element {
 
   // A new worktree session is looked at as soon as it is there.
   React.useEffect(() => {
-    const show = (_: OcmanModel, made: { host: string; session_id: string | null }) => {
+    const show = (_: unknown, made: { host: string; session_id: string | null }) => {
       if (made.session_id) {
         view.session = keyOf(made.host, made.session_id);
       }
     };
-    model.created.connect(show);
+    model.creations.made.connect(show);
     return () => {
-      model.created.disconnect(show);
+      model.creations.made.disconnect(show);
     };
   }, [model, view]);
 
@@ -152,8 +152,8 @@ function rowActions(model: OcmanModel, view: PanelView): RowActions {
       }
     },
     newHere: row => (view.form = { repository: repositoryOf(row) }),
-    retry: row => row.kind === 'creation' && void model.retryCreation(row.creation.id),
-    dismiss: row => row.kind === 'creation' && model.dismissCreation(row.creation.id)
+    retry: row => row.kind === 'creation' && void model.creations.retry(row.creation.id),
+    dismiss: row => row.kind === 'creation' && model.creations.dismiss(row.creation.id)
   };
 }
 

@@ -3,7 +3,7 @@
  *
  * Every row has the same height and knows its place among its siblings, so that a list can draw any part of it.
  */
-import { Creation } from '../model';
+import { Creation } from '../creations';
 import { Instance, SessionStatus, Worktree } from '../records';
 import { KnownSession, Repository, State, isWithin, keyOf } from '../state';
 

@@ -317,7 +317,9 @@ class Worktrees:
             base, found = await self._parts.worktrees.list(repository, changes=False)
             if path is not None:
                 found = [w for w in found if w.path == path]
-            await self._parts.worktrees.details(repository, base, found, self._publish)
+            await self._parts.worktrees.details(
+                repository, base, found, lambda worktree: self._publish(repository, worktree)
+            )
         except OcmanError:
             pass  # the repository went away meanwhile: whoever asks next is told
         finally:
@@ -331,6 +333,7 @@ class Worktrees:
             return
         await self.refresh(repository, repository.toplevel)
 
-    def _publish(self, worktree: GitWorktree) -> None:
-        self._parts.bus.publish(Event(type="worktree.changed", host=LOCAL, data=worktree.model_dump(mode="json")))
+    def _publish(self, repository: Repository, worktree: GitWorktree) -> None:
+        data = {**worktree.model_dump(mode="json"), "repo_root": repository.root}
+        self._parts.bus.publish(Event(type="worktree.changed", host=LOCAL, data=data))
 
