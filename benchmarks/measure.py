@@ -77,6 +77,8 @@ def flush_disk() -> None:
 def _number(value: float | None) -> str:
     if value is None:
         return ""
+    if value == int(value):
+        return f"{value:,.0f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = [*sorted((ROOT / "scripts").iterdir()), ROOT / ".ci" / "run"]
+SHELL = [path for path in (ROOT / "scripts").iterdir() if path.is_file() and path.suffix in ("", ".sh")]
+SCRIPTS = [*sorted(SHELL), ROOT / ".ci" / "run"]
 
 # A python of a virtual environment that only writes down what it is asked.
 PYTHON = """#!/bin/sh

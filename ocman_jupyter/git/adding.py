@@ -28,7 +28,7 @@ from ocman_jupyter.git.making import Making, Progress, Raced, added_by, cannot_m
 from ocman_jupyter.git.names import check_branch, conflict, distinct_slug, slug
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Plan, Warned
-from ocman_jupyter.git.refs import BaseChoice, Refs, commits, read_refs
+from ocman_jupyter.git.refs import BaseChoice, Refs, read_refs
 from ocman_jupyter.git.repository import Repositories, Repository
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
@@ -60,13 +60,13 @@ class Adding:
         """What :meth:`add` would do.  Raises its typed errors; changes nothing."""
         choice = BaseChoice(base)
         await self._readable_name(branch)
-        places, _, refs, found, rows = await together(
-            checkouts(self._git, repository, activity=False),
+        places, _, refs, rows = await together(
+            checkouts(self._git, repository, branch),
             check_branch(self._git, branch, repository.common_dir),
             read_refs(self._git, repository, branch),
-            commits(self._git, choice.candidates, repository.toplevel),
             made.of_repository(self._store, repository.common_dir),
         )
+        found = await choice.read(self._git, refs, repository.toplevel)
         if not found:
             await self._repositories.require_commits(repository)
         start = choice.choose(
@@ -140,7 +140,7 @@ class Adding:
             else [],
         )
         if holder.state == "ok":
-            if holder.operation:  # a rebase or bisect: HEAD is not on the branch now
+            if holder.operation:
                 plan.warnings.append(
                     Warned("operation", f"A {holder.operation} is under way in this worktree.")
                 )

@@ -48,10 +48,10 @@ class Checkout:
     last_activity: str | None = None
 
 
-async def checkouts(git: Git, repository: Repository, activity: bool = True) -> list[Checkout]:
+async def checkouts(git: Git, repository: Repository, branch: str | None = None) -> list[Checkout]:
     """All checkouts, the main one first (a bare folder is no checkout), then plain folders in our root.
 
-    Without ``activity`` the operations and times of those on a branch are not read.
+    With ``branch`` only those that may be on it are looked at; the others are what git says of them.
     """
     done = await git.run("worktree", "list", "--porcelain", "-z", cwd=repository.toplevel, ok=(0, 129))
     end = "\0"
@@ -61,7 +61,7 @@ async def checkouts(git: Git, repository: Repository, activity: bool = True) -> 
     listed = list(_parse(done.text, end))
     if not listed:
         raise GitFailed(("worktree", "list"), done)
-    return await git.disk(_join, repository, listed, activity)
+    return await git.disk(_join, repository, listed, branch)
 
 
 def current_branch(repository: Repository, places: list[Checkout], path: str) -> str | None:
@@ -99,9 +99,9 @@ def _parse(text: str, end: str) -> Iterator[Checkout]:
         first = False
 
 
-def _join(repository: Repository, listed: list[Checkout], activity: bool) -> list[Checkout]:
+def _join(repository: Repository, listed: list[Checkout], branch: str | None) -> list[Checkout]:
     real = _RealPaths()
-    admins = _admins(repository.common_dir, real)
+    admins: dict[str, str] | None = None
     found: list[Checkout] = []
     for one in listed:
         if one.is_main:
@@ -109,12 +109,16 @@ def _join(repository: Repository, listed: list[Checkout], activity: bool) -> lis
             if not (one.bare or repository.bare):
                 main = replace(one, path=repository.root, prunable=False, admin=repository.common_dir)
                 state: State = "ok" if os.path.isdir(main.path) else "missing"
-                found.append(_with_activity(replace(main, state=state), activity))
+                found.append(_with_activity(replace(main, state=state)))
             continue
         path = real.of(one.path)
+        if branch is not None and one.branch not in (None, branch):
+            found.append(replace(one, path=path, in_use=frozenset({one.branch})))
+            continue
+        if admins is None:
+            admins = _admins(repository.common_dir, real)
         admin = admins.get(path)
-        one = replace(one, path=path, admin=admin, state=_state(path, admin))
-        found.append(_with_activity(one, activity))
+        found.append(_with_activity(replace(one, path=path, admin=admin, state=_state(path, admin))))
     known = {one.path for one in found}
     for path in _folders(repository.worktrees_root):
         if path in known:
@@ -195,9 +199,9 @@ def _folders(root: str) -> list[str]:
         return []
 
 
-def _with_activity(one: Checkout, activity: bool) -> Checkout:
+def _with_activity(one: Checkout) -> Checkout:
     in_use = {one.branch} if one.branch else set()
-    if one.admin is None or not (activity or one.detached):
+    if one.admin is None:
         return replace(one, in_use=frozenset(in_use))
     here = set(_names(one.admin))
     operation = next((word for name, word in _OPERATIONS if name in here), None)

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
+from ocman_jupyter import errors
 from ocman_jupyter.errors import GitMissing, IndexLocked, NoSuchDirectory, NotARepository, OcmanError
 
 if TYPE_CHECKING:
@@ -88,11 +89,8 @@ class Completed:
         return self.err.decode("utf-8", "replace").strip()
 
 
-class GitFailed(NotARepository):
-    """git ended with an error that no caller expected: its own text is what a person needs.
-
-    What escapes to a user is a repository that git cannot work with.
-    """
+class GitFailed(errors.GitFailed):
+    """git ended with an error that no caller expected: its own text is what a person needs."""
 
     def __init__(self, args: tuple[str, ...], completed: Completed) -> None:
         self.completed = completed

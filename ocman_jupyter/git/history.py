@@ -202,6 +202,6 @@ def _sections(patches: bytes) -> dict[str, bytes]:
 
 
 def _is_text(patch: bytes) -> bool:
-    """Does a patch id say all of it?  It says nothing of binary files, modes and empty files."""
+    """Does a patch id say all of it?  Before git 2.39 it says nothing of binary files, modes, empty files."""
     files = re.split(rb"^diff --git ", patch, flags=re.MULTILINE)[1:]
     return bool(files) and all(b"\n@@ " in file for file in files)

@@ -245,9 +245,9 @@ async def _is_squashed(git: Git, repository: Repository, head: str, row: Made | 
     """Is all that ``head`` changed in its base, or in the default base?"""
     choice = BaseChoice(None)
     named = [HEADS + row.base_ref, "refs/remotes/" + row.base_ref] if row and row.base_ref else []
-    found = await commits(git, [*named, *choice.candidates], repository.root)
+    found = await commits(git, named, repository.root)
     refs = await read_refs(git, repository)
-    base = choice.choose(found, refs.remote_default, None)
+    base = choice.choose(await choice.read(git, refs, repository.root), refs.remote_default, None)
     bases = {found[name].sha for name in named if name in found} | ({base.sha} if base else set())
     bases.discard(head)
     standings = await History(git).compare({(head, sha) for sha in bases}, repository.common_dir)

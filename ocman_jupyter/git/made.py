@@ -80,9 +80,7 @@ async def save(store: Store, made: Made) -> None:
     )
 
     def work(connection: sqlite3.Connection) -> None:
-        connection.execute(
-            f"INSERT OR REPLACE INTO worktrees ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", values
-        )
+        connection.execute(f"INSERT OR REPLACE INTO worktrees ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", values)
 
     await _run(store, work)
 

@@ -8,12 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ocman_jupyter.errors import NoBase
-from ocman_jupyter.git.command import Git, GitFailed
+from ocman_jupyter.git.command import Completed, Git, GitFailed
 from ocman_jupyter.git.records import Base
 from ocman_jupyter.git.repository import Repository
 
 HEADS = "refs/heads/"
 _REMOTE = "refs/remotes/origin/"
+DEFAULTS = (
+    _REMOTE + "HEAD",
+    *(prefix + name for prefix in (HEADS, _REMOTE) for name in ("main", "master")),
+)
+"""Where new branches start when nothing else is said, the first that is there."""
 _COMMITTED = re.compile(rb"^committer .*> (\d+) [+-]\d+$", re.MULTILINE)
 
 
@@ -28,10 +33,12 @@ class Commit:
 
 @dataclass(frozen=True)
 class Refs:
-    """What was read in one go of the branches near a name, and of ``origin``."""
+    """What was read in one go of the branches near a name, and of the default branches."""
 
     branches: dict[str, str]
     """Branch → sha, of all that could be in the way of the name that was asked for."""
+    defaults: dict[str, Commit]
+    """Those of the default branches (:data:`DEFAULTS`) that are commits."""
     remote_default: str | None
     """Full name of the ref that ``origin/HEAD`` points to."""
     remote_branch: str | None
@@ -39,28 +46,36 @@ class Refs:
 
 
 async def read_refs(git: Git, repository: Repository, branch: str | None = None) -> Refs:
-    """One process.  Without ``branch`` only ``origin/HEAD`` is looked at."""
-    patterns = [_REMOTE + "HEAD"]
+    """One process.  Without ``branch`` only the default branches are looked at."""
+    patterns = list(DEFAULTS)
     if branch is not None:
         patterns += [HEADS + branch.split("/")[0], _REMOTE + branch]
-    done = await git.run(
-        "for-each-ref",
-        "--ignore-case",
-        "--format=%(refname)%00%(symref)%00%(objectname)",
-        *patterns,
-        cwd=repository.common_dir,
-    )
+
+    async def read(more: str, ok: tuple[int, ...]) -> Completed:
+        names = "%(refname)%00%(symref)%00%(objectname)%00"
+        command = ("for-each-ref", "--ignore-case", f"--format={names}{more}", *patterns)
+        return await git.run(*command, cwd=repository.common_dir, ok=ok)
+
+    done = await read("%(objecttype)%00%(committerdate:unix)", (0, 128))
+    broken = done.code != 0  # a ref whose object is gone spoils all of it
+    if broken:
+        done = await read("%00", (0,))
     branches: dict[str, str] = {}
+    defaults: dict[str, Commit] = {}
     remote_default = remote_branch = None
     for line in filter(None, done.text.split("\n")):
-        name, symref, sha = line.split("\0")
+        name, symref, sha, kind, when = line.split("\0")
+        if name in DEFAULTS and kind == "commit":
+            defaults[name] = Commit(sha, float(when) if when else None)
         if name == _REMOTE + "HEAD":
             remote_default = symref or name
         elif name.startswith(HEADS):
             branches[name[len(HEADS) :]] = sha
         elif branch is not None and name == _REMOTE + branch:
             remote_branch = name
-    return Refs(branches, remote_default, remote_branch)
+    if broken:
+        defaults = await commits(git, DEFAULTS, repository.common_dir)
+    return Refs(branches, defaults, remote_default, remote_branch)
 
 
 async def commits(git: Git, names: Iterable[str], cwd: str) -> dict[str, Commit]:
@@ -99,21 +114,25 @@ def _short(ref: str) -> str:
 class BaseChoice:
     """Where a new branch starts: the explicit base, ``origin/HEAD``, main or master, the current branch."""
 
-    _DEFAULTS = tuple(prefix + name for prefix in (HEADS, _REMOTE) for name in ("main", "master"))
-
     def __init__(self, explicit: str | None) -> None:
         self.explicit = explicit
 
     @property
     def candidates(self) -> list[str]:
-        """All revisions that :meth:`choose` may want to know of, in the order of preference."""
+        """All revisions that may be it, in the order of preference."""
         if self.explicit is None:
-            return [_REMOTE + "HEAD", *self._DEFAULTS, "HEAD"]
+            return [*DEFAULTS, "HEAD"]
         # Full names first: a tag of the same name would win otherwise.
         name = self.explicit
         if not name.isprintable():
             return []
         return [HEADS + name, "refs/remotes/" + name, "refs/tags/" + name, name, _REMOTE + name]
+
+    async def read(self, git: Git, refs: Refs, cwd: str) -> dict[str, Commit]:
+        """Which :attr:`candidates` are commits; no process where a default branch is there."""
+        if self.explicit is not None:
+            return await commits(git, self.candidates, cwd)
+        return refs.defaults or await commits(git, ["HEAD"], cwd)
 
     def choose(
         self, found: dict[str, Commit], remote_default: str | None, current: str | None
@@ -123,7 +142,7 @@ class BaseChoice:
         Parameters
         ----------
         found:
-            Which :attr:`candidates` are commits.
+            What :meth:`read` gave.
         current:
             The branch checked out where it was asked from.
 

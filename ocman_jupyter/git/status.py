@@ -147,6 +147,8 @@ class Statuses:
             return _Seen(changes, ignored, before, scan.signature, time.monotonic())
 
         try:
+            if self._flights:  # whoever waits for an answer goes first
+                await asyncio.wait(set(self._flights.values()))
             seen = await self._git.disk(work)
         except (OSError, RuntimeError):  # the tree goes away, or we are closing
             return

@@ -10,7 +10,7 @@ from ocman_jupyter.errors import DirectoryMissing, NoSuchDirectory, NoSuchWorktr
 from ocman_jupyter.git import made
 from ocman_jupyter.git.adding import Adding, Progress, together
 from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch, link_of, read_line
-from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.history import History, Pair, Standing
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import is_within, shown
@@ -40,16 +40,16 @@ class Worktrees:
     async def list(self, repository: Repository, changes: bool = True) -> tuple[Base | None, list[Worktree]]:
         """The default base and all worktrees, the main checkout first.
 
-        With ``changes=False`` three git processes, however many worktrees there are; ``changes``,
-        ``ahead``, ``behind`` are ``None`` and ``merged`` is "unknown" then.
+        With ``changes=False`` two git processes (a third without a default branch), whatever the number
+        of worktrees; ``changes``, ``ahead``, ``behind`` are ``None`` and ``merged`` is "unknown" then.
         """
         choice = BaseChoice(None)
-        places, refs, found, rows = await together(
+        places, refs, rows = await together(
             checkouts(self._git, repository),
             read_refs(self._git, repository),
-            commits(self._git, choice.candidates, repository.root),
             made.of_repository(self._store, repository.common_dir),
         )
+        found = await choice.read(self._git, refs, repository.root)
         current = current_branch(repository, places, repository.root)
         base = choice.choose(found, refs.remote_default, current)
         listed = [record(one, rows.get(one.path)) for one in places]
@@ -142,7 +142,7 @@ class Worktrees:
         for directory in await self._git.disk(_owners, real, await made.at(self._store, real)):
             try:
                 repository = await self.repositories.resolve(directory)
-            except (NotARepository, NoSuchDirectory):
+            except (NotARepository, NoSuchDirectory, GitFailed):
                 continue
             _, listed = await self.list(repository, changes=False)
             for one in listed:
@@ -188,7 +188,12 @@ class Worktrees:
         progress: Progress | None = None,
     ) -> Added:
         """Make the worktree of a branch, or find the one there.  See ``Adding.add`` for its errors."""
-        return await self._adding.add(repository, branch, base, new_branch, progress)
+        added = await self._adding.add(repository, branch, base, new_branch, progress)
+        if not added.reused:  # its links were read back a moment ago
+            stamp = await self._git.disk(_link_stamp, added.path)
+            if stamp is not None:
+                self._verified[added.path] = stamp
+        return added
 
 
 def record(one: Checkout, row: Made | None) -> Worktree:

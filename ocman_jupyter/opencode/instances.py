@@ -33,6 +33,10 @@ HEALTH_TRY = 1.0
 """Seconds for one try on an OpenCode that nobody knows yet: a screen's first request may hang."""
 HEALTH_TRIES = 3
 
+_BEST_FIRST = (
+    Verdict.HEALTHY, Verdict.NEEDS_PASSWORD, Verdict.UNSURE, Verdict.WRONG_PROJECT, Verdict.DEAD)
+"""Which port of a process speaks for it: OpenCode may listen elsewhere too, for a log-in that comes back."""
+
 Change = Literal["running", "stopped"]
 
 
@@ -221,7 +225,8 @@ class Instances:
         if seen.verdict is Verdict.HEALTHY:
             return await self._remember(dataclasses.replace(record, version=seen.version), client)
         await client.aclose()
-        if seen.verdict in (Verdict.UNSURE, Verdict.NEEDS_PASSWORD):
+        odd = seen.verdict is Verdict.WRONG_PROJECT and seen.version is None
+        if odd or seen.verdict in (Verdict.UNSURE, Verdict.NEEDS_PASSWORD):
             raise _reason(seen, record.root, record.pid)
         return None
 
@@ -259,6 +264,9 @@ class Instances:
                 f"used, not {', '.join(map(str, unused))}."))
         seeded = await self._launches.is_seeded(client, record.cwd, target.worktrees_root)
         record = dataclasses.replace(record, seeded=seeded)
+        old = ours.get(record.process)
+        if old is not None and old.identity != record.identity:
+            await self.registry.delete(old.identity)
         await self.registry.put(record)
         return await self._remember(record, client, warnings)
 
@@ -277,14 +285,14 @@ class Instances:
         answers = []
         for listener in found.listeners:
             record = dataclasses.replace(
-                known, identity=target.identity, root=target.root, cwd=found.cwd, url=listener.url,
-                port=listener.port, pid=found.pid, pid_mark=found.process.mark)
+                known, state="running", identity=target.identity, root=target.root, cwd=found.cwd,
+                url=listener.url, port=listener.port, pid=found.pid, pid_mark=found.process.mark)
             client = self._launches.client(record)
             seen = await probing.look(
                 client, found.process, probing.is_inside(target.belongs), health_timeout=HEALTH_TRY,
                 request_timeout=self.settings.request_timeout, tries=HEALTH_TRIES)
             answers.append((record, client, seen))
-        best, *rest = sorted(answers, key=lambda one: list(Verdict).index(one[2].verdict))
+        best, *rest = sorted(answers, key=lambda one: _BEST_FIRST.index(one[2].verdict))
         for _, client, _ in rest:
             await client.aclose()
         return best

@@ -83,17 +83,20 @@ class Launches:
             raise errors.OpenCodeMissing(details={"command": self.settings.opencode_command or "opencode"})
         say("Starting OpenCode")
         form, warnings = await self._form(command)
+        argv = (command, *form)
         try:
-            launcher, without_tmux = choose(self.settings)
-            return await self._launch_in(launcher, target, say, (command, *form), warnings)
+            launcher, _ = choose(self.settings)
+            if launcher.kind == "tmux" and self.settings.launcher == "auto":
+                try:
+                    return await self._launch_in(launcher, target, say, argv, warnings)
+                except CannotStart as error:
+                    log.warning("tmux could not start OpenCode; it runs as a plain process: %s", error)
+                    launcher = ProcessLauncher()
+            return await self._launch_in(launcher, target, say, argv, warnings)
         except CannotStart as error:
-            if self.settings.launcher != "auto" or launcher.kind == "process":
-                raise self._cannot_start(error) from error
-            log.warning("tmux could not start OpenCode, which runs as a plain process now: %s", error)
-        try:
-            return await self._launch_in(ProcessLauncher(), target, say, (command, *form), warnings)
-        except CannotStart as error:
-            raise self._cannot_start(error) from error
+            raise errors.LaunchFailed(
+                f"OpenCode could not be started: {error}",
+                hint="See the settings OcmanSettings.launcher and OcmanSettings.runtime_dir.") from error
 
     async def finish(self, target: Target, record: Record, say: Say) -> Launched | None:
         """Go on with a launch whose program ended in the middle; ``None``: it was cleaned up."""
@@ -203,9 +206,10 @@ class Launches:
         self, target: Target, record: Record, started: Started, launcher: Launcher, say: Say, seconds: float,
         warnings: Warnings,
     ) -> Launched:
+        ticking = asyncio.get_running_loop().create_task(_tick(say))
         try:
             ready = await wait_until_ready(
-                record, started, launcher, say, seconds=seconds, connect=lambda url: self.client(record, url))
+                record, started, launcher, seconds=seconds, connect=lambda url: self.client(record, url))
         except errors.OcmanError as error:
             try:
                 await self.end(record)
@@ -213,6 +217,8 @@ class Launches:
                 error.details.update(alive.details, stopped=False)
                 error.hint = alive.hint
             raise
+        finally:
+            ticking.cancel()
         await launcher.settle(started)
         return await self._settled(target, record, ready, warnings)
 
@@ -280,10 +286,12 @@ class Launches:
         fresh_log(path)
         return path
 
-    def _cannot_start(self, error: CannotStart) -> errors.OcmanError:
-        return errors.LaunchFailed(
-            f"OpenCode could not be started: {error}",
-            hint="See the settings OcmanSettings.launcher and OcmanSettings.runtime_dir.")
+
+async def _tick(say: Say) -> None:
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(1)
+        say(f"Starting OpenCode ({time.monotonic() - begun:.0f} s)")
 
 
 def session_name(target: Target) -> str:

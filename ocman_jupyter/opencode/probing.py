@@ -90,11 +90,20 @@ async def look(
 def is_at(directory: str) -> Serves:
     """The place is exactly this directory (by real path)."""
     async def serves(place: Place) -> bool:
-        there = place.directory or place.worktree
-        return there == directory or await asyncio.to_thread(
-            lambda: os.path.realpath(there) == os.path.realpath(directory))
+        return await same_place(place.directory or place.worktree, directory)
 
     return serves
+
+
+async def same_place(one: str, other: str) -> bool:
+    """Whether two paths are one directory, whatever links and spellings lead to it."""
+    def same() -> bool:
+        try:
+            return os.path.samefile(one, other)
+        except OSError:
+            return os.path.realpath(one) == os.path.realpath(other)
+
+    return one == other or await asyncio.to_thread(same)
 
 
 def is_inside(belongs: Belongs) -> Serves:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import Callable
@@ -14,8 +13,8 @@ from urllib.parse import urlsplit
 from .. import errors
 from . import processes
 from .client import OpenCodeClient, Unsure
-from .flights import Say
 from .launcher import Launcher, Started, tail
+from .probing import same_place
 from .processes import Process
 from .registry import Record
 
@@ -25,6 +24,9 @@ SOCKETS_STEP = 0.25
 """Seconds between two looks at what it listens on, which cost more."""
 TRY = 1.0
 """Seconds for one request for health: the first to a new screen hangs, one on a new connection does not."""
+
+PLACE_FACTOR = 2.0
+"""How many times the time for a start the first answer about the directory may take."""
 
 _NOT_YET = (errors.OpenCodeUnreachable, errors.OpenCodeError, errors.OpenCodeNeedsPassword)
 
@@ -47,15 +49,12 @@ async def wait_until_ready(
     record: Record,
     started: Started,
     launcher: Launcher,
-    say: Say,
     *,
     seconds: float,
     connect: Callable[[str], OpenCodeClient],
 ) -> Ready:
     """Wait up to ``seconds``.  Raises ``LaunchFailed`` as soon as the process ends, and ``LaunchTimeout``."""
-    begun = time.monotonic()
-    deadline = begun + seconds
-    told = 0
+    deadline = time.monotonic() + seconds
     sockets_at = 0.0
     doubt: errors.OcmanError | None = None
     while True:
@@ -64,9 +63,6 @@ async def wait_until_ready(
             raise errors.LaunchTimeout(
                 f"OpenCode did not answer within {seconds:.0f} s and was stopped.",
                 details=await _details(record, started, launcher, doubt))
-        if int(now - begun) > told:
-            told = int(now - begun)
-            say(f"Starting OpenCode ({told} s)")
         if not started.process.runs:
             raise await _ended(record, started, launcher)
         url = await asyncio.to_thread(_announced, record.log_path)
@@ -81,7 +77,7 @@ async def wait_until_ready(
         client = connect(url)
         try:
             version = await client.health(timeout=min(TRY, max(0.05, deadline - time.monotonic())))
-            await _check_place(record, started, launcher, client, process, deadline)
+            await _check_place(record, started, launcher, client, process, seconds)
         except errors.OcmanError as error:
             await client.aclose()
             if not isinstance(error, _NOT_YET):
@@ -114,12 +110,20 @@ def _listening(pid: int, url: str | None) -> tuple[Process, str, int] | None:
 
 async def _check_place(
     record: Record, started: Started, launcher: Launcher, client: OpenCodeClient, process: Process,
-    deadline: float,
+    seconds: float,
 ) -> None:
-    """It must run and serve where it was told to."""
+    """It must run and serve where it was told to.
+
+    The first answer about a directory may take long: with plugins, OpenCode waits for an npm install.
+    """
     try:
-        place = await client.path(timeout=max(1.0, deadline - time.monotonic()))
+        place = await client.path(timeout=PLACE_FACTOR * seconds)
     except (errors.OpenCodeError, Unsure) as error:
+        if "seconds" in error.details:
+            raise errors.LaunchTimeout(
+                "OpenCode started, but did not answer about its directory in time; it was stopped.",
+                hint="A plugin of OpenCode may hang, or npm may have no network.",
+                details=await _details(record, started, launcher, error)) from error
         if "status" not in error.details:
             raise
         # It runs, but nothing can be done with it: most often its configuration is invalid.
@@ -131,14 +135,10 @@ async def _check_place(
     serves = place.directory or place.worktree
     runs_in = await asyncio.to_thread(processes.directory, process.pid)
     for there in (serves, runs_in):
-        if there is not None and not await asyncio.to_thread(_same, there, record.cwd):
+        if there is not None and not await same_place(there, record.cwd):
             raise errors.LaunchFailed(
                 "OpenCode came up in another directory than it was launched in; it was stopped.",
                 details={"directory": record.cwd, "came_up_in": there})
-
-
-def _same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 async def _ended(record: Record, started: Started, launcher: Launcher) -> errors.OcmanError:

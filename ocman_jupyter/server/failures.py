@@ -24,6 +24,7 @@ PLACE: Errors = (
     errors.NoSuchDirectory,
     errors.NotARepository,
     errors.GitMissing,
+    errors.GitFailed,
     errors.IndexLocked,
 )
 """Finding the repository of a directory, and looking at it."""
@@ -37,7 +38,7 @@ LAUNCH: Errors = (
 )
 """Finding or launching a repository's OpenCode."""
 
-SESSION: Errors = (*HOST, *OPENCODE, errors.NoSuchSession)
+SESSION: Errors = (*PLACE, errors.NoSuchSession)
 """Something with one session."""
 
 WORK: Errors = (*LAUNCH, errors.NoSuchSession, errors.DirectoryMissing, errors.SessionBusy)

@@ -89,6 +89,14 @@ async def test_a_dangling_origin_head_is_passed_over(domain, cloned, git):
     assert (await domain.add(clone, "one")).base.ref == "origin/main"
 
 
+async def test_a_branch_whose_commit_is_gone_spoils_nothing(domain, repository, git):
+    root = repository()
+    (root / ".git" / "refs" / "heads" / "master").write_text("1" * 40 + "\n")
+    assert (await domain.add(root, "one")).base.ref == "main"
+    git(root, "branch", "-m", "main", "work")
+    assert (await domain.add(root, "two")).base.ref == "work"
+
+
 async def test_without_main_or_master_the_current_branch_of_where_it_was_asked(domain, repository, git):
     root = repository()
     git(root, "branch", "-m", "main", "work")

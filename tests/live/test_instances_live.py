@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +21,7 @@ import pytest
 
 from ocman_jupyter.opencode import processes
 from ocman_jupyter.opencode.instances import Instance, Instances
+from ocman_jupyter.opencode.launcher import tmux_server
 from ocman_jupyter.opencode.target import Target
 from ocman_jupyter.opencode.versions import opencode_version, screen_takes_password
 from ocman_jupyter.settings import OcmanSettings
@@ -30,7 +31,8 @@ from .waiting import eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
-LAUNCHERS = ["process", pytest.param("tmux", marks=pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux"))]
+NO_TMUX = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
+LAUNCHERS = ["process", pytest.param("tmux", marks=NO_TMUX)]
 
 
 class Place:
@@ -40,8 +42,8 @@ class Place:
         self.root = root
         self.worktrees = root.parent / ".worktrees" / root.name
         self.settings = OcmanSettings(
-            data_dir=str(tmp_path / "state"), opencode_command=str(binary), launcher=launcher, instance_command=form,
-            launch_timeout=120.0, probe_timeout=10.0)
+            data_dir=str(tmp_path / "state"), opencode_command=str(binary), launcher=launcher,
+            instance_command=form, launch_timeout=120.0, probe_timeout=10.0)
         self.store = Store(tmp_path / "state" / "store.sqlite")
 
     @property
@@ -130,8 +132,8 @@ async def test_launch_use_heal_and_stop(
         assert await instances.stop(here.target)
         assert opencodes(here) == [] and not processes.listens(second.port)
         if launcher == "tmux":
-            socket = os.path.join(here.settings.runtime_dir, "tmux.sock")
-            assert subprocess.run(["tmux", "-S", socket, "ls"], capture_output=True, check=False).returncode != 0
+            tmux, _ = tmux_server(here.settings)
+            assert tmux is not None and await tmux.panes() == []
 
 
 async def test_agents_do_not_see_the_password(opencode_binary: Path, place: Callable[..., Place]):
@@ -150,28 +152,31 @@ async def test_agents_do_not_see_the_password(opencode_binary: Path, place: Call
         assert password not in text and "PATH=" in text
 
 
-async def test_a_plugin_of_the_users_is_loaded_and_the_first_launch_waits_for_no_npm(
+async def test_a_launch_waits_for_no_npm(
+    opencode_binary: Path, place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch
+):
+    """Where npm has no network, a plugin in the configuration costs more than a minute per directory."""
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
+    here = place(opencode_binary)
+    here.settings.launch_timeout = 45.0
+    async with here.instances() as instances:
+        instance, _ = await instances.ensure(here.target)
+        assert not (await instance.client.config(str(here.root))).get("plugin")
+
+
+async def test_a_plugin_of_the_users_is_loaded(
     opencode_binary: Path, place: Callable[..., Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")  # no network: npm tries for a minute
-    here = place(opencode_binary)
-    async with here.instances() as instances:
-        instance, _ = await instances.ensure(here.target)
-        begun = time.monotonic()
-        await instance.client.path()
-        assert time.monotonic() - begun < 15
-        config = await instance.client.config(str(here.root))
-        assert not config.get("plugin")
-    monkeypatch.delenv("npm_config_registry")
-    plugin = tmp_path / "theirs.mjs"
+    plugin, loaded = tmp_path / "theirs.mjs", tmp_path / "loaded"
     plugin.write_text(
-        f'import fs from "fs"\nexport const Theirs = async () => {{ fs.writeFileSync({json.dumps(str(tmp_path))} '
-        '+ "/loaded", "yes"); return {} }\n')
+        'import fs from "fs"\n'
+        f'export const Theirs = async () => (fs.writeFileSync({json.dumps(str(loaded))}, "yes"), {{}})\n')
     content = json.loads(os.environ["OPENCODE_CONFIG_CONTENT"])
     monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps({**content, "plugin": [plugin.as_uri()]}))
+    here = place(opencode_binary)
     async with here.instances() as instances:
-        instance, _ = await instances.ensure(here.target)
-        await eventually(lambda: _exists(tmp_path / "loaded"), 120)
+        await instances.ensure(here.target)
+        await eventually(lambda: _exists(loaded), 120)
 
 
 async def _exists(path: Path) -> bool:
@@ -198,7 +203,8 @@ async def test_without_a_forgetful_shell_our_plugin_hides_the_password_beside_th
 async def test_the_users_rules_hold_beside_the_seed(
     opencode_binary: Path, place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("OPENCODE_PERMISSION", '{"external_directory": "deny", "bash": {"rm *": "deny"}, "*": "ask"}')
+    theirs = {"external_directory": "deny", "bash": {"rm *": "deny"}, "*": "ask"}
+    monkeypatch.setenv("OPENCODE_PERMISSION", json.dumps(theirs))
     here = place(opencode_binary)
     async with here.instances() as instances:
         instance, _ = await instances.ensure(here.target)
@@ -236,15 +242,19 @@ async def test_stopping_a_busy_one_takes_its_tools_along(opencode_binary: Path, 
 
 
 async def _sleepers(pid: int) -> list[processes.Process]:
-    found = [child for child in psutil.Process(pid).children(recursive=True) if "97" in child.cmdline()]
-    return [one for one in (processes.current(child.pid) for child in found) if one] if len(found) > 1 else []
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if child.cmdline() == ["sleep", "97"]:
+                found.append(processes.Process(child.pid, processes.mark(child.pid) or ""))
+    return found if len(found) == 2 else []
 
 
 async def test_a_users_own_screen_is_used_and_left(opencode_binary: Path, place: Callable[..., Place]):
     here = place(opencode_binary)
     child = subprocess.Popen(
-        [str(opencode_binary), "--port", "0"], cwd=here.root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL)
+        [str(opencode_binary), "--port", "0"], cwd=here.root, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         await eventually(lambda: _listens(child.pid), 60)
         instances = Instances(here.settings, here.store)
@@ -294,7 +304,7 @@ def ask_from_another_program(here: Place) -> subprocess.Popen[bytes]:
         env={**os.environ, "PYTHONPATH": top}, stdout=subprocess.PIPE)
 
 
-async def test_ten_processes_at_once_launch_one_and_heal_it(opencode_binary: Path, place: Callable[..., Place]):
+async def test_ten_processes_launch_one_and_heal_it(opencode_binary: Path, place: Callable[..., Place]):
     here = place(opencode_binary, "tmux" if shutil.which("tmux") else "process")
     async with here.instances() as instances:
         answers: list[Any] = []

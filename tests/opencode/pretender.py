@@ -54,6 +54,7 @@ def answer(connection, told):
         elif path == "/global/health":
             body = {"healthy": True, "version": "9.9.9"}
         elif path == "/path":
+            time.sleep(30 if told.get("path_hangs") else 0)
             here = told.get("directory", os.environ.get("FAKE_CWD", os.getcwd()))
             status = told.get("path_status", 200)
             body = {"worktree": here, "directory": here} if status == 200 else {"name": "ConfigJsonError"}
@@ -68,6 +69,14 @@ def answer(connection, told):
         data = json.dumps(body).encode()
         connection.sendall(b"HTTP/1.1 %d X\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (
             status, len(data), data))
+
+
+def refuse_all(listener):
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 404 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
 
 
 def main():
@@ -90,6 +99,9 @@ def main():
     time.sleep(told.get("delay", 0))
     if told.get("deaf"):
         time.sleep(60)
+    if told.get("second_port"):  # as OpenCode does for a log-in that comes back
+        other = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=refuse_all, args=(other,), daemon=True).start()
     listener = socket.create_server(("127.0.0.1", told.get("port", 0)), backlog=64)
     if "serve" in sys.argv:
         print(f"opencode server listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)

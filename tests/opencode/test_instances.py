@@ -243,6 +243,15 @@ async def test_an_invalid_configuration_is_told_in_opencodes_words(world: World)
     assert world.running() == []
 
 
+async def test_one_that_answers_but_not_about_its_directory_is_told_so(world: World):
+    world.settings.launch_timeout = 0.7
+    world.behave(path_hangs=True)
+    async with world.instances() as instances:
+        with pytest.raises(errors.LaunchTimeout) as caught:
+            await instances.ensure(world.target())
+    assert "about its directory" in caught.value.message and world.running() == []
+
+
 async def test_one_that_comes_up_elsewhere_is_stopped(world: World):
     world.behave(directory="/somewhere/else")
     async with world.instances() as instances:
@@ -386,6 +395,19 @@ async def test_one_that_wants_a_password_gets_ours_from_the_environment_or_is_le
     assert instance.pid == pid and world.running() == [pid]
 
 
+@pytest.mark.parametrize("locked", [False, True])
+async def test_a_second_port_of_an_opencode_does_not_speak_for_it(world: World, locked: bool):
+    world.behave(second_port=True)
+    pid = world.user_starts(**({"OPENCODE_SERVER_PASSWORD": "theirs"} if locked else {}))
+    async with world.instances() as instances:
+        if locked:
+            with pytest.raises(errors.OpenCodeNeedsPassword):
+                await instances.ensure(world.target())
+        else:
+            assert (await instances.ensure(world.target()))[0].pid == pid
+    assert world.running() == [pid]
+
+
 @pytest.mark.parametrize("how", [{"hang": True}, {"reset": True}, {"status": 500}])
 async def test_an_unknown_one_that_is_unsure_is_left_and_none_is_launched_beside_it(
     world: World, how: dict, monkeypatch: pytest.MonkeyPatch
@@ -403,13 +425,13 @@ async def test_an_unknown_one_that_is_unsure_is_left_and_none_is_launched_beside
 # --- what was there --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [{"hang": True}, {"reset": True}, {"status": 503}])
+@pytest.mark.parametrize("how", [{"hang": True}, {"reset": True}, {"status": 503}, {"status": 429}])
 async def test_a_slow_one_is_unsure_and_left_alone(world: World, how: dict):
     async with world.instances() as instances:
         instance, _ = await instances.ensure(world.target())
         scans = instances.discovery.scans
         world.behave(**how)
-        with pytest.raises(errors.OpenCodeUnreachable):
+        with pytest.raises((errors.OpenCodeUnreachable, errors.OpenCodeError)):
             await instances.ensure(world.target())
         assert (instances.discovery.scans, world.running()) == (scans, [instance.pid])
         world.behave()
@@ -565,8 +587,9 @@ async def test_a_pid_file_that_names_a_stranger_harms_nobody(world: World):
         (Path(world.settings.runtime_dir) / "feed.pid").write_text(str(stranger.pid))
         async with world.instances() as instances:
             await instances.registry.put(Record(
-                identity=world.target().identity, state="launching", root=str(world.root), cwd=str(world.root),
-                owner="ocman", launch_id="feed", launcher="process", launched_at=time.time()))
+                identity=world.target().identity, state="launching", root=str(world.root),
+                cwd=str(world.root), owner="ocman", launch_id="feed", launcher="process",
+                launched_at=time.time()))
             _, launched = await instances.ensure(world.target())
         assert launched and stranger.poll() is None
     finally:
@@ -693,7 +716,8 @@ async def test_what_tmux_was_started_with_does_not_reach_opencode(
     world.settings.launcher = "tmux"
     world.environ.update(
         GIT_DIR="/elsewhere/.git", GIT_INDEX_FILE="x", TMUX="/tmp/users", TMUX_PANE="%1", JUPYTER_TOKEN="t",
-        JUPYTERHUB_API_TOKEN="h", JPY_SESSION_NAME="s", THEIRS="two\nlines 'and' \"quotes\" $HOME", PWD="/wrong")
+        JUPYTERHUB_API_TOKEN="h", JPY_SESSION_NAME="s", THEIRS="two\nlines 'and' \"quotes\" $HOME",
+        PWD="/wrong")
     async with world.instances() as instances:
         await instances.ensure(world.target())
     environ = world.starts()[0]["environ"]
@@ -759,7 +783,8 @@ def _program(world: World, answer: Path) -> subprocess.Popen[bytes]:
         "    return directory == root or directory.startswith(root + os.sep)\n"
         "target = Target(root + '/.git', root, root, given['worktrees'], belongs)\n"
         "async def main():\n"
-        "    instances = Instances(OcmanSettings(**given['settings']), Store(given['store']), given['environ'])\n"
+        "    settings, store = OcmanSettings(**given['settings']), Store(given['store'])\n"
+        "    instances = Instances(settings, store, given['environ'])\n"
         "    instance, launched = await instances.ensure(target)\n"
         "    with open(given['answer'], 'w') as file:\n"
         "        json.dump({'pid': instance.pid, 'launched': launched}, file)\n"

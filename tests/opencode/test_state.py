@@ -200,6 +200,20 @@ def test_an_ask_vanishes_only_when_the_refetch_of_its_own_directory_says_so():
     ]
 
 
+def test_what_an_event_said_stands_against_an_older_refetch():
+    state = made(created("ses_1"), status("ses_1", "busy"))
+    since = state.mark()
+    listing = [SessionRecord.from_json(session("ses_1"))]
+    asked = [permission("per_old", "ses_1")]
+    snapshot = DirectorySnapshot(asked, (), {"ses_1": {"type": "busy"}})
+    # Meanwhile: renamed, that turn aborted (which leaves its ask in the list), and another one begun.
+    state.apply(event("session.updated", sessionID="ses_1", info=session("ses_1", title="new")))
+    state.apply(status("ses_1", "idle"))
+    state.apply(status("ses_1", "busy"))
+    assert state.replace(listing, {W: snapshot}, since=since) == []
+    assert state.sessions["ses_1"].title == "new" and not state.asks
+
+
 def test_parents_that_point_at_each_other_do_not_hang():
     state = made(created("ses_1", parent="ses_2"), created("ses_2", parent="ses_1"))
     assert state.top("ses_1") == "ses_2"

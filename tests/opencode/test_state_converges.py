@@ -141,14 +141,14 @@ class Face:
 
 
 ACTS = ["create", "rename", "delete", "busy", "end", "abort", "ask", "reply"]
-STEPS = [*ACTS, *ACTS, "hear", "hear", "fetch", "fetch", "fetch", "gap"]
+STEPS = [*ACTS, *ACTS, "hear", "hear", *["fetch"] * 6, "gap"]
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 40)), max_size=60))
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 40)), min_size=20, max_size=70))
 def test_any_interleaving_of_refetches_and_events_converges(steps):
     server, state, face = Server(), InstanceState(clock=lambda: NOW), Face()
-    fetched: list[Any] = []  # a refetch under way: mark, asks, statuses
+    fetched: list[Any] = []  # a refetch under way: mark, asks, statuses, sessions
     gap = lost = False
 
     def hear(count: int) -> None:
@@ -165,9 +165,10 @@ def test_any_interleaving_of_refetches_and_events_converges(steps):
             fetched.append(server.list_asks())
         elif len(fetched) == 2:
             fetched.append(server.list_statuses())
+        elif len(fetched) == 3:
+            fetched.append(server.list_sessions())
         else:
-            since, asks, statuses = fetched
-            listing = server.list_sessions()
+            since, asks, statuses, listing = fetched
             face.hear(
                 state.replace(listing, {W: DirectorySnapshot(asks, (), statuses)}, since=since, gap=gap)
             )
@@ -277,7 +278,7 @@ class Speaker:
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("sssshhfFg"), st.integers(0, 40)), max_size=60))
+@given(st.lists(st.tuples(st.sampled_from("sssshhfFg"), st.integers(0, 40)), min_size=20, max_size=70))
 def test_streamed_text_survives_any_order_and_never_shrinks(steps):
     speaker = Speaker()
     state = InstanceState(clock=speaker.now)

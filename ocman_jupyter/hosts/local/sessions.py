@@ -15,6 +15,7 @@ from ...errors import (
     NoSuchSession,
     NotARepository,
     OpenCodeError,
+    OpenCodeUnreachable,
     SessionBusy,
     SessionDirectoryMismatch,
 )
@@ -102,12 +103,12 @@ class Sessions:
         return joined(record, feed, repo_root)
 
     async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
-        feed = await self._reach(session_id)
+        feed = await self._read(session_id)
         page = await feed.client.messages(session_id, limit=limit, before=before)
         return {"messages": page.messages, "next": page.next}
 
     async def todos(self, session_id: str) -> list[dict[str, Any]]:
-        feed = await self._reach(session_id)
+        feed = await self._read(session_id)
         return [
             {key: todo.get(key) for key in ("content", "status", "priority")}
             for todo in await feed.client.todos(session_id)
@@ -115,7 +116,7 @@ class Sessions:
 
     async def first_prompt(self, session_id: str) -> str | None:
         """The text that a session began with."""
-        feed = await self._reach(session_id)
+        feed = await self._read(session_id)
         before, oldest = None, []
         while True:
             page = await feed.client.messages(session_id, limit=MESSAGE_PAGE, before=before)
@@ -162,6 +163,19 @@ class Sessions:
                 if await candidate.belongs(record.directory):
                     return candidate
         return None
+
+    async def _read(self, session_id: str) -> Feed:
+        """The running OpenCode that serves this session.  Reading launches nothing."""
+        _, feed, _ = await self._find(session_id)
+        if feed is not None:
+            return feed
+        if await self._parts.notes.get(session_id) is None:
+            raise NoSuchSession(details={"id": session_id})
+        raise OpenCodeUnreachable(
+            "No OpenCode runs that could read this session.",
+            hint="Start it with `ocman-jupyter ensure` or `%ocman ensure`.",
+            details={"id": session_id},
+        )
 
     async def _reach(self, session_id: str, progress: Progress | None = None) -> Feed:
         """A running OpenCode that serves this session, launched when there is none."""

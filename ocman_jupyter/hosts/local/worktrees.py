@@ -129,11 +129,11 @@ class Worktrees:
             answer.warnings.append(
                 Notice(code="recreated", message="The worktree's directory was gone; it was made again.")
             )
-        if not added.reused:
-            # OpenCode may remember the configuration of an earlier worktree at this path.
-            await self._forget_context(repository, added.path)
         if wanted:
             try:
+                if not added.reused:
+                    # OpenCode may remember the configuration of an earlier worktree at this path.
+                    await self._forget_context(repository, added.path)
                 await self._open_session(repository, request, added, answer, progress)
             except BaseException:
                 if not added.reused and not added.recreated:
