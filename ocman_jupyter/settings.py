@@ -22,7 +22,9 @@ CONFIG_NAME = "jupyter_ocman_jupyter_config"
 class OcmanSettings(Configurable):
     """What can be configured.  Times are seconds, sizes are bytes."""
 
-    data_dir = Unicode(help="Where lasting state is kept.  Default: Jupyter's data directory + /ocman.").tag(config=True)
+    data_dir = Unicode(
+        help="Where lasting state is kept.  Default: Jupyter's data directory + /ocman."
+    ).tag(config=True)
     runtime_dir = Unicode(
         help="Short private directory for the tmux socket and launch files (a socket path may have 107 bytes)."
     ).tag(config=True)
@@ -47,12 +49,15 @@ class OcmanSettings(Configurable):
         "repository are not read.  Stops plugins that an agent plants, and the project's own opencode.json with them.",
     ).tag(config=True)
     warm_up = Bool(
-        True, help="Pay OpenCode's cold start of a new worktree in the background, so that the first answer comes sooner."
+        True,
+        help="Pay OpenCode's cold start of a new worktree in the background, so that the first answer comes sooner.",
     ).tag(config=True)
     idle_dispose_after = Float(
         3600.0, help="Free OpenCode's context of a worktree that was idle this long.  0 = never."
     ).tag(config=True)
-    git_processes = Integer(0, help="How many git processes may run at once.  0 = number of cores, at least 2.").tag(config=True)
+    git_processes = Integer(
+        0, help="How many git processes may run at once.  0 = number of cores, at least 2."
+    ).tag(config=True)
     git_timeout = Float(120.0, help="How long one reading git command may take.").tag(config=True)
     checkout_workers = Integer(0, help="Parallel workers of a checkout.  0 = number of cores.").tag(config=True)
     delta_interval = Float(0.04, help="Text that streams in is sent to pages at most this often.").tag(config=True)

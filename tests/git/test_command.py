@@ -1,5 +1,5 @@
 """git is started in one place: with a clean environment, within limits, and its errors are understood."""
-# ruff: noqa: ASYNC240 - tests look at real files
+
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Ahead, behind and merged: as git counts them, also when a branch was squash-merged, in few processes."""
-# ruff: noqa: ASYNC240 - tests look at real files and run real git
+
 
 from __future__ import annotations
 

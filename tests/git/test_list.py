@@ -1,5 +1,5 @@
 """The list tells each worktree's true state, and costs little."""
-# ruff: noqa: ASYNC221, ASYNC240 - tests look at real files and run real git
+
 
 from __future__ import annotations
 

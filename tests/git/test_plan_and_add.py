@@ -1,5 +1,5 @@
 """Planning and making worktrees: the base, reuse, conflicts, and that a failure leaves nothing of ours."""
-# ruff: noqa: ASYNC220, ASYNC221, ASYNC240 - tests look at real files and run real git
+
 
 from __future__ import annotations
 

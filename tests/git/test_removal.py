@@ -1,5 +1,5 @@
 """Removal fails closed: every reason by name, rescue before loss, and only our own branch."""
-# ruff: noqa: ASYNC221, ASYNC240 - tests look at real files and run real git
+
 
 from __future__ import annotations
 

@@ -70,7 +70,8 @@ def test_several_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from ocman_jupyter.store import Store\n"
         "s = Store(sys.argv[1])\n"
-        "for n in range(20): s.transact(lambda db: db.execute('INSERT INTO contexts VALUES (?, ?, 1)', (sys.argv[2], str(n))))\n"
+        "sql = 'INSERT INTO contexts VALUES (?, ?, 1)'\n"
+        "for n in range(20): s.transact(lambda db: db.execute(sql, (sys.argv[2], str(n))))\n"
     )
     path = tmp_path / "state.sqlite"
     processes = [subprocess.Popen([sys.executable, "-c", code, str(path), str(n)]) for n in range(4)]

@@ -15,7 +15,8 @@ def delta(text: str, session: str = "s", message: str = "m", part: str = "p") ->
 
 def whole(text: str, session: str = "s", message: str = "m") -> Event:
     parts = [{"id": "p", "type": "text", "text": text}]
-    return Event(type="message.updated", data={"session_id": session, "message": {"info": {"id": message}, "parts": parts}})
+    data = {"session_id": session, "message": {"info": {"id": message}, "parts": parts}}
+    return Event(type="message.updated", data=data)
 
 
 def status(value: str, session: str = "s") -> Event:

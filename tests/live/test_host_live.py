@@ -27,7 +27,6 @@ from ocman_jupyter.errors import (
     WouldLoseWork,
 )
 from ocman_jupyter.hosts.host import PromptRequest, RemoveRequest, ReplyRequest, SessionRequest, WorktreeRequest
-
 from tests.live.waiting import answer_of, eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]

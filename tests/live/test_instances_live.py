@@ -1,6 +1,6 @@
 """The one OpenCode of a repository with the real thing: every version, both forms, with and without tmux."""
 
-# ruff: noqa: ASYNC220, ASYNC240  the loop of a test has nothing else to do
+
 from __future__ import annotations
 
 import asyncio

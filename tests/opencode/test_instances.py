@@ -1,6 +1,6 @@
 """Exactly one OpenCode per repository, whatever happens; each test is named for what must not."""
 
-# ruff: noqa: ASYNC220, ASYNC240  the loop of a test has nothing else to do
+
 from __future__ import annotations
 
 import asyncio

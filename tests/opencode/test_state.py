@@ -214,6 +214,19 @@ def test_what_an_event_said_stands_against_an_older_refetch():
     assert state.sessions["ses_1"].title == "new" and not state.asks
 
 
+def test_an_idle_edge_is_not_lost_to_an_older_refetch():
+    state = made(created("ses_1"), status("ses_1", "busy"))
+    since = state.mark()
+    snapshot = DirectorySnapshot(statuses={"ses_1": {"type": "busy"}})
+    state.apply(status("ses_1", "idle"))
+    assert state.replace(directories={W: snapshot}, since=since) == []
+    assert state.status("ses_1") == "idle"
+    # And one that was missed altogether is found by the refetch.
+    state.apply(status("ses_1", "busy"))
+    told = state.replace(directories={W: DirectorySnapshot()}, since=state.mark(), gap=True)
+    assert StatusChanged("ses_1", W, "idle") in told
+
+
 def test_parents_that_point_at_each_other_do_not_hang():
     state = made(created("ses_1", parent="ses_2"), created("ses_2", parent="ses_1"))
     assert state.top("ses_1") == "ses_2"

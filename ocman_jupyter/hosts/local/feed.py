@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from ...opencode.state import DirectorySnapshot, InstanceState
 from ...opencode.target import Target
 from ..host import LOCAL, Event, InstanceInfo
 from .joining import ask, joined, message
+from .paths import existing
 
 if TYPE_CHECKING:
     from .parts import Parts
@@ -60,6 +60,7 @@ class Feed:
         self._fetching: asyncio.Task[None] | None = None
         self._waiters: dict[str, set[asyncio.Future[str]]] = {}
         self._sent: dict[str, float] = {}
+        self._missing: set[str] = set()
         self._touching: set[asyncio.Task[None]] = set()
         self._pump = DeltaPump(self._tell, parts.settings.delta_interval)
         self._stream = EventStream(
@@ -126,6 +127,16 @@ class Feed:
 
     def top(self, session_id: str) -> str:
         return self._state.top(session_id)
+
+    def missing(self, directory: str) -> bool:
+        """Whether a session's directory was gone when we last looked."""
+        return directory in self._missing
+
+    async def look_for(self, directories: Iterable[str]) -> None:
+        """Find out which of these directories are there."""
+        asked = set(directories)
+        there = await existing(asked)
+        self._missing = (self._missing - there) | (asked - there)
 
     def asks(self) -> list[AskRecord]:
         return list(self._state.asks.values())
@@ -243,9 +254,10 @@ class Feed:
         # Only directories that have a context: asking about another would make one.
         used = await self._parts.contexts.of(self.instance.identity)
         candidates = {*used, *self._state.directories, self.target.cwd}
-        there = [d for d in candidates if os.path.isdir(d)]
+        there = await existing(candidates)
         directories = dict(await asyncio.gather(*(look(d) for d in there)))
         sessions = await self.client.sessions(self.target.cwd)
+        await self.look_for(record.directory for record in sessions)
         self._fetched = time.monotonic()
         self._take(self._state.replace(sessions=sessions, directories=directories, since=mark, gap=True))
         self._ready.set()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -19,6 +18,7 @@ from ..host import LOCAL, Event, Progress
 from .feed import Feed
 from .joining import joined
 from .parts import Parts
+from .paths import exists
 
 log = logging.getLogger(__name__)
 
@@ -172,10 +172,11 @@ class Feeds:
         feed = self._feeds.get(identity)
         if feed is None:
             return
-        for record in feed.records():
-            if record.parent_id is None and is_within(record.directory, directory):
-                data = joined(record, feed, feed.instance.root).model_dump(mode="json")
-                self._parts.bus.publish(Event(type="session.updated", host=LOCAL, data=data))
+        inside = [r for r in feed.records() if r.parent_id is None and is_within(r.directory, directory)]
+        await feed.look_for(r.directory for r in inside)
+        for record in inside:
+            data = joined(record, feed, feed.instance.root).model_dump(mode="json")
+            self._parts.bus.publish(Event(type="session.updated", host=LOCAL, data=data))
 
     def _quiet(self, feed: Feed, directory: str) -> None:
         self.on_quiet(feed, directory)
@@ -202,7 +203,7 @@ class Feeds:
                 if moment > limit or directory in working or not ours:
                     continue
                 try:
-                    if os.path.isdir(directory):
+                    if await exists(directory):
                         await self.dispose(feed.instance.identity, directory)
                     else:
                         await feed.freed(directory)

@@ -18,6 +18,7 @@ class Known(Protocol):
     def pending(self, session_id: str) -> list[AskRecord]: ...
     def record(self, session_id: str) -> SessionRecord | None: ...
     def top(self, session_id: str) -> str: ...
+    def missing(self, directory: str) -> bool: ...
 
 
 def ask(record: AskRecord, known: Known) -> Ask:
@@ -40,7 +41,7 @@ def ask(record: AskRecord, known: Known) -> Ask:
 def joined(record: SessionRecord, known: Known, repo_root: str | None) -> Session:
     """A session as faces see it."""
     status = known.status(record.id)
-    if status in ("idle", "error") and not os.path.isdir(record.directory):
+    if status in ("idle", "error") and known.missing(record.directory):
         status = "directory_missing"
     return Session.model_construct(
         id=record.id,
@@ -59,10 +60,9 @@ def joined(record: SessionRecord, known: Known, repo_root: str | None) -> Sessio
     )
 
 
-def noted(note: SessionNote, repo_root: str | None) -> Session:
+def noted(note: SessionNote, repo_root: str | None, gone: bool) -> Session:
     """A session that ocman made, while no OpenCode runs that could tell more."""
     when = rfc3339(note.created * 1000)
-    gone = not os.path.isdir(note.directory)
     return Session(
         id=note.id,
         title=os.path.basename(note.directory),

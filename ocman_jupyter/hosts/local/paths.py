@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from datetime import datetime, timezone
 
 
@@ -27,3 +28,14 @@ def rfc3339(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="milliseconds").replace(
         "+00:00", "Z"
     )
+
+
+async def existing(paths: Iterable[str]) -> set[str]:
+    """Those of ``paths`` that are directories; asked in a worker thread, since a disk may be slow."""
+    asked = set(paths)
+    return await asyncio.to_thread(lambda: {path for path in asked if os.path.isdir(path)})
+
+
+async def exists(path: str) -> bool:
+    """Whether ``path`` is a directory."""
+    return bool(await existing([path]))

@@ -14,6 +14,7 @@ from ...errors import (
     NoSuchDirectory,
     NoSuchSession,
     NotARepository,
+    OcmanError,
     OpenCodeError,
     OpenCodeUnreachable,
     SessionBusy,
@@ -28,7 +29,7 @@ from ..host import Progress, PromptRequest, Session, SessionList, SessionRequest
 from .feeds import Feed, Feeds
 from .joining import joined, noted
 from .parts import Parts
-from .paths import deepest, real
+from .paths import deepest, existing, exists, real
 
 T = TypeVar("T")
 
@@ -67,9 +68,13 @@ class Sessions:
         feed = await self._feeds.running(repository)
         if feed is None:
             notes = await self._parts.notes.of_repository(repository.common_dir)
-            return SessionList(sessions=[noted(note, repository.root) for note in notes], hidden=0)
+            there = await existing(note.directory for note in notes)
+            return SessionList(
+                sessions=[noted(note, repository.root, note.directory not in there) for note in notes], hidden=0
+            )
         await feed.refresh_if_stale()
         ours = {note.id for note in await self._parts.notes.of_repository(repository.common_dir)}
+        await feed.look_for(record.directory for record in feed.records())
         roots = {repository.root, repository.worktrees_root, *worktrees}
         sessions, hidden = [], 0
         belongs: dict[str, bool] = {}
@@ -78,7 +83,7 @@ class Sessions:
                 hidden += 1
                 continue
             if record.directory not in belongs:
-                belongs[record.directory] = await self._belongs(record.directory, repository, roots)
+                belongs[record.directory] = await self._belongs(feed, record.directory, roots)
             if belongs[record.directory] or record.id in ours:
                 sessions.append(joined(record, feed, repository.root))
             else:
@@ -86,12 +91,12 @@ class Sessions:
         sessions.sort(key=lambda s: s.updated, reverse=True)
         return SessionList.model_construct(sessions=sessions, hidden=hidden)
 
-    async def _belongs(self, directory: str, repository: Repository, roots: set[str]) -> bool:
+    @staticmethod
+    async def _belongs(feed: Feed, directory: str, roots: set[str]) -> bool:
         """Whether a session's directory is in this repository and not in a clone of it."""
-        place = real(directory)
-        if os.path.isdir(place):
-            return await self._parts.target(repository).belongs(place)
-        return deepest(place, roots) is not None
+        if feed.missing(directory):
+            return deepest(directory, roots) is not None
+        return await feed.belongs(directory)
 
     async def get(self, session_id: str) -> Session:
         repo_root, feed, record = await self._find(session_id)
@@ -99,7 +104,8 @@ class Sessions:
             note = await self._parts.notes.get(session_id)
             if note is None:
                 raise NoSuchSession(details={"id": session_id})
-            return noted(note, repo_root)
+            return noted(note, repo_root, not await exists(note.directory))
+        await feed.look_for([record.directory])
         return joined(record, feed, repo_root)
 
     async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
@@ -142,11 +148,19 @@ class Sessions:
             else:
                 feed = await self._owner(session_id)
         if feed is None:
-            note = await self._parts.notes.get(session_id)
-            root = None if note is None else os.path.dirname(note.identity)
-            return root, None, None
+            return await self._noted_root(session_id), None, None
         record = feed.record(session_id) or await feed.client.session(session_id)
         return feed.instance.root, feed, record
+
+    async def _noted_root(self, session_id: str) -> str | None:
+        """Main checkout of a session that ocman made, if it is still there."""
+        note = await self._parts.notes.get(session_id)
+        if note is None:
+            return None
+        try:
+            return (await self._parts.repository(note.identity)).root
+        except OcmanError:
+            return None
 
     async def _owner(self, session_id: str) -> Feed | None:
         """The feed of a session that nobody announced: every OpenCode of the user sees all sessions."""
@@ -185,7 +199,7 @@ class Sessions:
         note = await self._parts.notes.get(session_id)
         if note is None:
             raise NoSuchSession(details={"id": session_id})
-        start = note.directory if os.path.isdir(note.directory) else os.path.dirname(note.identity)
+        start = note.directory if await exists(note.directory) else note.identity
         return await self._feeds.ensure(await self._parts.repository(start), progress)
 
     async def _working(self, session_id: str) -> Feed:
@@ -200,7 +214,7 @@ class Sessions:
         return feed
 
     async def _check_directory(self, directory: str) -> None:
-        if not os.path.isdir(directory):
+        if not await exists(directory):
             raise DirectoryMissing(details={"directory": directory})
         try:
             repository = await self._parts.repository(directory)
@@ -222,8 +236,8 @@ class Sessions:
         async def work() -> Session:
             if request.directory is None:
                 raise InvalidRequest("directory is required.", details={"field": "directory"})
-            directory = real(request.directory)
-            if not os.path.isdir(directory):
+            directory = await asyncio.to_thread(real, request.directory)
+            if not await exists(directory):
                 raise NoSuchDirectory(
                     f"There is no directory {request.directory}.", details={"directory": request.directory}
                 )
@@ -300,7 +314,7 @@ class Sessions:
     async def prompt(self, session_id: str, request: PromptRequest) -> bool:
         async def send(feed: Feed) -> bool:
             record = feed.record(session_id) or await feed.client.session(session_id)
-            files = [self._file(record.directory, name) for name in request.files]
+            files = [await asyncio.to_thread(self._file, record.directory, name) for name in request.files]
             queued = feed.status(session_id) in ("busy", "needs_you")
             await feed.client.prompt(session_id, request.text, files, request.agent, request.model)
             feed.sent(session_id)
