@@ -162,3 +162,46 @@ def test_a_missing_home_is_found(checkout: Path) -> None:
     done = bash(f'set -euo pipefail; source "{checkout}/scripts/environment.sh"; echo "$HOME"', HOME="")
     assert done.returncode == 0
     assert done.stdout.strip()
+
+
+APT = """#!/bin/sh
+echo "apt-get $*" >> "$LOG"
+case $1 in
+  update) : > "$LOG.lists" ;;
+  *) [ -e "$LOG.lists" ] ;;
+esac
+"""
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    """A program in ``folder``."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+def system_package(checkout: Path, tmp_path: Path) -> tuple[int, list[str]]:
+    """Exit code of installing ripgrep, and what apt-get was asked."""
+    code = f'set -euo pipefail; source "{checkout}/scripts/environment.sh"; system_package ripgrep'
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = bash(code, LOG=str(tmp_path / "apt"), PATH=path)
+    log = tmp_path / "apt"
+    return done.returncode, log.read_text().splitlines() if log.exists() else []
+
+
+def test_the_empty_package_lists_of_a_new_machine_are_filled(checkout: Path, tmp_path: Path) -> None:
+    put(tmp_path / "bin", "apt-get", APT)
+    put(tmp_path / "bin", "id", "#!/bin/sh\necho 0\n")
+    code, asked = system_package(checkout, tmp_path)
+    assert code == 0
+    assert [line.split()[1] for line in asked] == ["install", "update", "install"]
+    assert system_package(checkout, tmp_path)[1][3:] == asked[:1], "the second time without an update"
+
+
+def test_without_root_nothing_is_installed_and_nobody_is_asked(checkout: Path, tmp_path: Path) -> None:
+    put(tmp_path / "bin", "apt-get", APT)
+    put(tmp_path / "bin", "id", "#!/bin/sh\necho 1000\n")
+    put(tmp_path / "bin", "sudo", "#!/bin/sh\nexit 1\n")
+    code, asked = system_package(checkout, tmp_path)
+    assert code != 0
+    assert asked == []

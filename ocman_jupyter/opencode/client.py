@@ -39,6 +39,7 @@ class OpenCodeClient:
     ) -> None:
         self.url = url.rstrip("/")
         self.username = username
+        self._version = ""
         self._http = Transport(url, password, username, timeout)
 
     def __repr__(self) -> str:
@@ -56,13 +57,10 @@ class OpenCodeClient:
         Asked on a new connection each time: the first one to a new screen form may hang.
         """
         body = await self._http.call("GET", "/global/health", timeout=timeout, probe=True, fresh=True)
-        if (
-            not isinstance(body, dict)
-            or body.get("healthy") is not True
-            or not isinstance(body.get("version"), str)
-        ):
+        if not isinstance(body, dict) or body.get("healthy") is not True or not isinstance(body.get("version"), str):
             raise errors.OpenCodeError("What answers there is not an OpenCode.", details={"url": self.url})
-        return body["version"]
+        self._version = body["version"]
+        return self._version
 
     async def path(self, directory: str | None = None, timeout: float | None = None) -> Place:
         """Where the server (without ``directory``) or a directory is.  Makes the directory's context."""
@@ -84,9 +82,7 @@ class OpenCodeClient:
 
     async def providers(self, directory: str) -> dict[str, Any]:
         """``{"providers": […], "default": {provider: model}}``."""
-        return _object(
-            "GET /config/providers", await self._http.call("GET", "/config/providers", directory=directory)
-        )
+        return _object("GET /config/providers", await self._http.call("GET", "/config/providers", directory=directory))
 
     async def agents(self, directory: str) -> list[dict[str, Any]]:
         return _list("GET /agent", await self._http.call("GET", "/agent", directory=directory))
@@ -107,6 +103,12 @@ class OpenCodeClient:
             ),
         )
 
+    async def load_location(self, directory: str) -> None:
+        """Have 1.17 load what the first prompt in a directory waits for (2 to 5 s); later versions load it anew."""
+        version = self._version or await self.health(self.timeout)
+        if version.startswith("1.17."):
+            await self._http.call("GET", "/api/location", directory=directory)
+
     # --- sessions ----------------------------------------------------------------------------
 
     async def create_session(
@@ -124,9 +126,7 @@ class OpenCodeClient:
             body["permission"] = [dict(rule) for rule in permission]
         if parent_id is not None:
             body["parentID"] = parent_id
-        return SessionRecord.from_json(
-            await self._http.call("POST", "/session", directory=directory, body=body)
-        )
+        return SessionRecord.from_json(await self._http.call("POST", "/session", directory=directory, body=body))
 
     async def session(self, session_id: str) -> SessionRecord:
         return SessionRecord.from_json(await self._session("GET", session_id))
@@ -288,9 +288,7 @@ class OpenCodeClient:
 
     async def statuses(self, directory: str) -> dict[str, dict[str, Any]]:
         """``{session id: {"type": "busy"|"retry", …}}`` of the sessions of a directory that are not idle."""
-        return _object(
-            "GET /session/status", await self._http.call("GET", "/session/status", directory=directory)
-        )
+        return _object("GET /session/status", await self._http.call("GET", "/session/status", directory=directory))
 
     async def permissions(self, directory: str) -> list[dict[str, Any]]:
         """Pending permission asks of a directory."""
@@ -382,9 +380,7 @@ def _model(name: str) -> dict[str, str]:
     return {"providerID": provider, "modelID": model}
 
 
-def _prompt(
-    text: str, files: Sequence[str] = (), agent: str | None = None, model: str | None = None
-) -> dict[str, Any]:
+def _prompt(text: str, files: Sequence[str] = (), agent: str | None = None, model: str | None = None) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
     for path in files:
         guess = mimetypes.guess_type(path)[0] or ""

@@ -56,6 +56,7 @@ async def _load(client: OpenCodeClient, directory: str) -> None:
     model = _some_model(providers)
     if model is not None:
         await client.tools(directory, model)
+    await client.load_location(directory)
 
 
 def _some_model(providers: dict[str, Any]) -> str | None:

@@ -723,6 +723,7 @@ async def test_what_tmux_was_started_with_does_not_reach_opencode(
     environ = world.starts()[0]["environ"]
     assert environ["THEIRS"] == world.environ["THEIRS"]
     assert environ.get("PWD") == str(world.root)
+    assert "OF_THE_FIRST_CLIENT" not in world.tmux("show-environment", "-g")
     leaked = [name for name in environ if name.startswith(("GIT_", "JUPYTERHUB_", "JPY_"))]
     assert not leaked and not {"OF_THE_FIRST_CLIENT", "JUPYTER_TOKEN", "TMUX", "TMUX_PANE"} & set(environ)
 

@@ -46,9 +46,7 @@ def test_an_update_that_says_nothing_new_is_not_told():
 
 
 def test_a_deleted_session_takes_its_asks_along_and_stays_gone():
-    state = made(
-        created("ses_1"), status("ses_1", "busy"), event("permission.asked", **permission("per_1", "ses_1"))
-    )
+    state = made(created("ses_1"), status("ses_1", "busy"), event("permission.asked", **permission("per_1", "ses_1")))
     changes = state.apply(event("session.deleted", sessionID="ses_1", info=session("ses_1")))
     assert [type(change) for change in changes] == [AskResolved, StatusChanged, SessionRemoved]
     # A turn that still ran, and a list that is older, speak of it once more.
@@ -154,17 +152,13 @@ def test_an_ask_makes_its_session_need_you_until_it_is_answered(kind):
 
 
 def test_a_rejected_question_is_resolved():
-    state = made(
-        created("ses_1"), status("ses_1", "busy"), event("question.asked", **question("que_1", "ses_1"))
-    )
+    state = made(created("ses_1"), status("ses_1", "busy"), event("question.asked", **question("que_1", "ses_1")))
     changes = state.apply(event("question.rejected", sessionID="ses_1", requestID="que_1"))
     assert changes[0] == AskResolved("que_1", "ses_1", "ses_1", "reject")
 
 
 def test_an_aborted_turn_takes_its_asks_along_although_opencode_keeps_them():
-    state = made(
-        created("ses_1"), status("ses_1", "busy"), event("permission.asked", **permission("per_1", "ses_1"))
-    )
+    state = made(created("ses_1"), status("ses_1", "busy"), event("permission.asked", **permission("per_1", "ses_1")))
     assert AskResolved("per_1", "ses_1", "ses_1", None) in state.apply(status("ses_1", "idle"))
     state.apply(status("ses_1", "busy"))
     listed = DirectorySnapshot([permission("per_1", "ses_1")], (), {"ses_1": {"type": "busy"}})
@@ -188,9 +182,7 @@ def test_the_ask_of_a_subagent_is_shown_at_its_top_ancestor_too():
 
 
 def test_an_ask_vanishes_only_when_the_refetch_of_its_own_directory_says_so():
-    state = made(
-        created("ses_1"), status("ses_1", "busy"), event("permission.asked", **permission("per_1", "ses_1"))
-    )
+    state = made(created("ses_1"), status("ses_1", "busy"), event("permission.asked", **permission("per_1", "ses_1")))
     state.replace(directories={"/other": DirectorySnapshot()}, since=state.mark())
     assert list(state.asks) == ["per_1"]
     busy = {"ses_1": {"type": "busy"}}
@@ -247,9 +239,7 @@ def test_nothing_of_a_warm_up_session_comes_out():
     events = [
         created("ses_w", title=WARM_UP_TITLE),
         status("ses_w", "busy"),
-        event(
-            "message.updated", sessionID="ses_w", info={"id": "msg_1", "role": "user", "time": {"created": 1}}
-        ),
+        event("message.updated", sessionID="ses_w", info={"id": "msg_1", "role": "user", "time": {"created": 1}}),
         event(
             "message.part.updated",
             sessionID="ses_w",

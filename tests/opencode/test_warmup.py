@@ -19,6 +19,8 @@ ROUTES = {
     ("GET", "/agent"): [],
     ("GET", "/command"): [],
     ("GET", "/experimental/tool"): [],
+    ("GET", "/global/health"): {"healthy": True, "version": "1.17.11"},
+    ("GET", "/api/location"): {},
     ("POST", "/session"): {"id": "ses_w", "directory": "/w", "title": WARM_UP_TITLE},
     ("POST", "/session/ses_w/message"): {"info": {"id": "msg_1"}, "parts": []},
     ("POST", "/session/ses_w/revert"): {"id": "ses_w", "directory": "/w"},
@@ -53,12 +55,17 @@ async def test_it_asks_for_what_a_first_prompt_needs_and_for_no_answer(fake, cli
     assert by_path["/session/ses_w/revert"].json == {"messageID": "msg_1"}
     assert by_path["/experimental/tool"].query == "provider=prov&model=m"
     directories = {r.headers.get("x-opencode-directory") for r in fake.requests if "ses_w" not in r.path}
-    assert directories == {"/w"}
+    assert directories == {"/w", None}  # None: health
 
 
-@pytest.mark.parametrize(
-    "route", [route for route in ROUTES if route[0] != "DELETE" and route[1] != "/session"]
-)
+async def test_later_versions_are_not_made_to_load_what_they_load_anew(fake, client):
+    fake.answers["GET", "/global/health"] = reply({"healthy": True, "version": "1.18.33"})
+    await warmup.warm(client, "/w")
+    await warmup.warm(client, "/w")
+    assert "GET /api/location" not in asked(fake) and asked(fake).count("GET /global/health") == 1
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route[0] != "DELETE" and route[1] != "/session"])
 async def test_when_a_step_fails_the_throw_away_is_deleted(fake, client, route):
     fake.answers[route] = reply({"name": "UnknownError"}, 500)
     with pytest.raises(errors.OpenCodeError):

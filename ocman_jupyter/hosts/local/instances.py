@@ -61,11 +61,10 @@ class Instances:
     ) -> InstanceInfo:
         repository = await self._ready(directory)
         feed = await self._stoppable(repository, force)
-        await self._parts.instances.stop(self._parts.target(repository))
+        await self._parts.instances.restart(self._parts.target(repository), progress)
         if feed is not None:
             await self._feeds.stopped(repository.common_dir)
-        feed, launched = await self._feeds.ensure_told(repository, progress)
-        return feed.info(launched)
+        return (await self._feeds.ensure(repository, progress)).info(launched=True)
 
     async def _stoppable(self, repository: Repository, force: bool) -> Feed | None:
         try:

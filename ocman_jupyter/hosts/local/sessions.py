@@ -25,7 +25,7 @@ from ...git.repository import Repository
 from ...opencode.client import ConnectionRefused
 from ...opencode.permissions import session_rules
 from ...opencode.records import SessionRecord
-from ..host import Progress, PromptRequest, Session, SessionList, SessionRequest
+from ..host import Notice, Progress, PromptRequest, Session, SessionList, SessionRequest
 from .feeds import Feed, Feeds
 from .joining import joined, noted
 from .parts import Parts
@@ -46,6 +46,8 @@ class Opened:
     """Session rules taken over from another session."""
     seeded: bool
     """Whether its OpenCode was launched with the worktree permissions."""
+    warnings: list[Notice]
+    """What is odd about its OpenCode."""
 
 
 class Sessions:
@@ -279,7 +281,8 @@ class Sessions:
                 feed = await self._feeds.ensure(repository, progress)
                 await feed.client.prompt(record.id, request.prompt, (), request.agent, request.model)
             feed.sent(record.id)
-        return Opened(joined(record, feed, repository.root), len(inherited), feed.instance.seeded)
+        warnings = [Notice(code=code, message=text) for code, text in feed.instance.warnings]
+        return Opened(joined(record, feed, repository.root), len(inherited), feed.instance.seeded, warnings)
 
     async def _inheritable(self, session_id: str | None) -> list[dict[str, Any]]:
         """The session rules of another session, as far as they are its own."""

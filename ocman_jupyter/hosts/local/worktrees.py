@@ -185,6 +185,7 @@ class Worktrees:
         answer.session, answer.session_id = opened.session, opened.session.id
         answer.inherited_permissions = opened.inherited
         answer.prompt_sent = request.prompt is not None
+        answer.warnings += opened.warnings
         if not opened.seeded:
             answer.warnings.append(
                 Notice(
