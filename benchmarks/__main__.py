@@ -58,15 +58,11 @@ def main() -> int:
     )
     parser.add_argument("--repeat", type=int, help="repetitions, instead of each case's own number")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument(
-        "--where", type=Path, help="folder for the measured repositories (default: the temporary one)"
-    )
+    parser.add_argument("--where", type=Path, help="folder for the measured repositories (default: the temporary one)")
     arguments = parser.parse_args()
     words = tuple(arguments.case)
     chosen = {
-        name: case
-        for name, case in CASES.items()
-        if (name.startswith(words) if words else name not in ONLY_WHEN_NAMED)
+        name: case for name, case in CASES.items() if (name.startswith(words) if words else name not in ONLY_WHEN_NAMED)
     }
     if not chosen:
         parser.error(f"no such case; there are {', '.join(CASES)}")
@@ -89,9 +85,7 @@ def main() -> int:
     if arguments.json:
         print(as_json(rows))
     else:
-        print(
-            f"{platform.system()} {platform.machine()}, Python {platform.python_version()}\n\n{table(rows)}"
-        )
+        print(f"{platform.system()} {platform.machine()}, Python {platform.python_version()}\n\n{table(rows)}")
     return int(failed or any(row.passed is False for row in rows))
 
 

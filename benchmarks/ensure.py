@@ -108,9 +108,7 @@ def ensure(scene: Scene, repeat: int) -> list[Row]:
 async def _at_once(url: str, token: str, root: str) -> float:
     limits = httpx.Limits(max_connections=AT_ONCE)
     headers = {"Authorization": f"token {token}"}
-    async with httpx.AsyncClient(
-        base_url=url, headers=headers, limits=limits, timeout=60, trust_env=False
-    ) as client:
+    async with httpx.AsyncClient(base_url=url, headers=headers, limits=limits, timeout=60, trust_env=False) as client:
         began = now()
         answers = await asyncio.gather(
             *(client.post("api/ocman/ensure", json={"directory": root}) for _ in range(AT_ONCE))

@@ -52,9 +52,7 @@ def change(paths: Sequence[Path]) -> None:
 
 def list_by_hand(root: Path, opencode: OpenCode) -> None:
     """One bare ``git worktree list`` and one bare ``GET /session``."""
-    subprocess.run(
-        ["git", "-C", str(root), "worktree", "list", "--porcelain"], check=True, capture_output=True
-    )
+    subprocess.run(["git", "-C", str(root), "worktree", "list", "--porcelain"], check=True, capture_output=True)
     scope = {"directory": str(root), "scope": "project", "limit": "100000"}
     told(opencode.client.get("/session", params=scope))
 

@@ -61,9 +61,7 @@ class Ways:
         self.ends.forget("worktree", "")
         began = now()
         where = {"directory": str(self.root)}
-        answer = self.opencode.client.post(
-            "/experimental/worktree", params=where, json={"name": f"own-{number}"}
-        )
+        answer = self.opencode.client.post("/experimental/worktree", params=where, json={"name": f"own-{number}"})
         took = self.ends.wait("worktree", "") - began
         body = {"directory": told(answer)["directory"]}
         self.opencode.client.request("DELETE", "/experimental/worktree", params=where, json=body)

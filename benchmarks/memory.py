@@ -117,9 +117,7 @@ def _screens(scene: Scene, root: Path, count: int) -> int:
     if tmux is None:
         raise RuntimeError("tmux is needed for the screens")
     socket = str(scene.folder / "s")
-    own = {
-        key: str(scene.folder / "by-hand-state" / Path(path).name) for key, path in scene.place.xdg.items()
-    }
+    own = {key: str(scene.folder / "by-hand-state" / Path(path).name) for key, path in scene.place.xdg.items()}
     env = {**scene.env, **own, "TERM": "xterm-256color"}
     command = shutil.which("opencode", path=scene.env["PATH"]) or "opencode"
     pids: list[int] = []

@@ -55,9 +55,7 @@ def start(scene: Scene, repeat: int) -> list[Row]:
     adds = median(figures["with"]) - median(figures["without"])
     case = "start"
     return [
-        at_most(
-            case, "what the extension adds to the start of a Jupyter server", adds, "ms", SERVER_LIMIT, repeat
-        ),
+        at_most(case, "what the extension adds to the start of a Jupyter server", adds, "ms", SERVER_LIMIT, repeat),
         at_most(case, "`%load_ext ocman_jupyter`", median(figures["magics"]), "ms", MAGICS_LIMIT, repeat),
         at_most(case, "`import ocman_jupyter`", median(figures["import"]), "ms", IMPORT_LIMIT, repeat),
     ]

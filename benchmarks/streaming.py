@@ -47,9 +47,7 @@ class RawTimes:
         opencode = self._opencode
         with (
             contextlib.suppress(httpx.HTTPError, RuntimeError),
-            httpx.stream(
-                "GET", f"{opencode.url}/global/event", auth=opencode.auth, timeout=None, trust_env=False
-            ) as s,
+            httpx.stream("GET", f"{opencode.url}/global/event", auth=opencode.auth, timeout=None, trust_env=False) as s,
         ):
             for line in s.iter_lines():
                 at = now()

@@ -121,9 +121,7 @@ def installed_version(prefix: Path) -> str | None:
     if not os.access(private_opencode(prefix), os.X_OK):
         return None
     try:
-        return str(
-            json.loads((prefix / "node_modules" / PACKAGE / "package.json").read_text("utf-8"))["version"]
-        )
+        return str(json.loads((prefix / "node_modules" / PACKAGE / "package.json").read_text("utf-8"))["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -232,9 +230,7 @@ def _install_node(settings: OcmanSettings, say: Say) -> Path:
     return directory
 
 
-def install_opencode(
-    settings: OcmanSettings, say: Say, version: str = TESTED, prefix: Path | None = None
-) -> Program:
+def install_opencode(settings: OcmanSettings, say: Say, version: str = TESTED, prefix: Path | None = None) -> Program:
     """Install OpenCode into ``prefix`` (default: the user's private one).
 
     Made in a folder aside that takes the old one's place when it is complete and runs.  Raises
@@ -375,9 +371,7 @@ def _set_up_opencode(settings: OcmanSettings, arguments: argparse.Namespace, say
         return False
     say(f"opencode: {found.path} ({found.version})")
     if numbers(found.version) < numbers(OLDEST):
-        say(
-            f"opencode: older than {OLDEST}, the oldest that was tested; `npm install -g {PACKAGE}` renews it"
-        )
+        say(f"opencode: older than {OLDEST}, the oldest that was tested; `npm install -g {PACKAGE}` renews it")
     return True
 
 

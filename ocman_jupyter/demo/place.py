@@ -60,10 +60,7 @@ class Place:
 
     @property
     def xdg(self) -> dict[str, str]:
-        return {
-            f"XDG_{kind.upper()}_HOME": str(self.state / kind)
-            for kind in ("config", "data", "state", "cache")
-        }
+        return {f"XDG_{kind.upper()}_HOME": str(self.state / kind) for kind in ("config", "data", "state", "cache")}
 
     def environment(self, model_url: str | None) -> dict[str, str]:
         """The environment of the demo's processes.

@@ -40,19 +40,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="do the main job without a person, and clean up")
     parser.add_argument("--folder", type=Path, help=f"where the demo is kept (default: {default_folder()})")
     parser.add_argument("--fresh", action="store_true", help="make the sample project and its worktrees anew")
-    parser.add_argument(
-        "--scripted", action="store_true", help="use the demo model even when one is configured"
-    )
+    parser.add_argument("--scripted", action="store_true", help="use the demo model even when one is configured")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    parser.add_argument(
-        "--port", type=int, default=8888, help="port of JupyterLab (the next free one is taken)"
-    )
+    parser.add_argument("--port", type=int, default=8888, help="port of JupyterLab (the next free one is taken)")
     arguments = parser.parse_args(argv)
-    if arguments.check:
-        return check.main(say)
     signal.signal(signal.SIGTERM, _as_interrupt)
     signal.signal(signal.SIGHUP, _as_interrupt)
-    return _serve(arguments)
+    try:
+        return check.main(say) if arguments.check else _serve(arguments)
+    except KeyboardInterrupt:
+        return 130
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:

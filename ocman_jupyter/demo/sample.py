@@ -217,9 +217,7 @@ def make_sample(folder: Path, fresh: bool = False) -> Path:
     root = folder.resolve() / NAME
     if root.exists():
         if not (root / ".git" / _MARK).exists():
-            raise InvalidFolder(
-                f"{root} is not the demo's own project.", hint="Choose another folder with --folder."
-            )
+            raise InvalidFolder(f"{root} is not the demo's own project.", hint="Choose another folder with --folder.")
         if not fresh:
             return root
         shutil.rmtree(root)

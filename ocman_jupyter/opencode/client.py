@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from .. import errors
 from .records import Page, Place, SessionRecord
-from .transport import ConnectionRefused, Transport, Unsure, odd, utf8
+from .transport import CONNECT_TIMEOUT, ConnectionRefused, Transport, Unsure, odd, utf8
 
 __all__ = ["ConnectionRefused", "OpenCodeClient", "Unsure"]
 
@@ -105,7 +105,7 @@ class OpenCodeClient:
 
     async def load_location(self, directory: str) -> None:
         """Have 1.17 load what the first prompt in a directory waits for (2 to 5 s); later versions load it anew."""
-        version = self._version or await self.health(self.timeout)
+        version = self._version or await self.health(CONNECT_TIMEOUT)
         if version.startswith("1.17."):
             await self._http.call("GET", "/api/location", directory=directory)
 

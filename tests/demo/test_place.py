@@ -80,9 +80,7 @@ def test_the_users_own_model_is_used_with_sessions_kept_apart(
     assert credentials.exists()
 
 
-def test_an_opencode_that_is_not_there_is_said(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_opencode_that_is_not_there_is_said(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OpenCodeMissing):
         place.environment(URL)

@@ -30,9 +30,7 @@ def demo_env(opencode_binary: Path) -> dict[str, str]:
 
 @pytest.mark.live
 @pytest.mark.timeout(300)
-def test_the_check_shows_one_process_and_the_agent_in_its_worktree(
-    demo_env: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_check_shows_one_process_and_the_agent_in_its_worktree(demo_env: dict[str, str], tmp_path: Path) -> None:
     env = {**demo_env, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "ocman_jupyter", "demo", "--check"], env=env, cwd=tmp_path, text=True,
@@ -54,9 +52,7 @@ def test_the_check_shows_one_process_and_the_agent_in_its_worktree(
 def test_a_check_that_cannot_work_fails_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin" / "opencode"
     fake.parent.mkdir()
-    fake.write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && { echo 1.18.33; exit; }\necho "no licence found" >&2\nexit 7\n'
-    )
+    fake.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo 1.18.33; exit; }\necho "no licence found" >&2\nexit 7\n')
     fake.chmod(0o755)
     env = {**os.environ, "PATH": f"{fake.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -87,9 +83,7 @@ def running(demo_env: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Pop
 
 @pytest.mark.live
 @pytest.mark.timeout(300)
-def test_ctrl_c_ends_jupyter_and_opencode_and_keeps_the_project(
-    running: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_ctrl_c_ends_jupyter_and_opencode_and_keeps_the_project(running: subprocess.Popen[str], tmp_path: Path) -> None:
     place = Place((tmp_path / "demo").resolve())
     assert running.stderr is not None
     said: list[str] = []
@@ -113,6 +107,26 @@ def test_ctrl_c_ends_jupyter_and_opencode_and_keeps_the_project(
     assert demo_processes(place) == []
     assert (place.project / ".git").exists()
     assert Path(made.json()["worktree_path"]).exists()
+
+
+@pytest.mark.live
+@pytest.mark.timeout(300)
+def test_a_check_that_is_ended_in_the_middle_leaves_nothing(demo_env: dict[str, str], tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ocman_jupyter", "demo", "--check"], env={**demo_env, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("worktree: "):
+            break
+    [folder] = tmp_path.glob("ocman-demo-*")
+    assert opencode_processes(Place(folder.resolve()))
+    process.terminate()
+    assert process.wait(60) == 130
+    process.stdout.close()
+    assert demo_processes(Place(folder.resolve())) == []
+    assert not folder.exists()
 
 
 def test_only_the_demos_own_processes_are_ended(tmp_path: Path) -> None:

@@ -131,9 +131,7 @@ def test_an_empty_machine_gets_everything_and_the_second_run_does_nothing(
     assert machine.calls == before
 
 
-def test_check_changes_nothing_and_says_what_is_missing(
-    machine: Machine, run: Run, settings: OcmanSettings
-) -> None:
+def test_check_changes_nothing_and_says_what_is_missing(machine: Machine, run: Run, settings: OcmanSettings) -> None:
     machine.has("apt-get", does=APT)
     machine.has("npm", does=NPM)
     code, said = run("--check")
@@ -248,9 +246,7 @@ esac
     assert setup.install_opencode(settings, print).version == "1.18.33"
 
 
-def test_npm_is_told_where_and_what_and_nothing_else(
-    machine: Machine, settings: OcmanSettings, tmp_path: Path
-) -> None:
+def test_npm_is_told_where_and_what_and_nothing_else(machine: Machine, settings: OcmanSettings, tmp_path: Path) -> None:
     machine.has("node", does="echo v22.0.0")
     machine.has("npm", does=NPM)
     setup.install_opencode(settings, print, "1.17.11", tmp_path / "cache" / "1.17.11")
@@ -313,9 +309,7 @@ def test_no_node_and_no_way_to_get_one_is_one_sentence(
     assert "Node.js 20" in (caught.value.hint or "")
 
 
-def test_a_place_that_cannot_be_written_is_named(
-    machine: Machine, settings: OcmanSettings, tmp_path: Path
-) -> None:
+def test_a_place_that_cannot_be_written_is_named(machine: Machine, settings: OcmanSettings, tmp_path: Path) -> None:
     machine.has("node", does="echo v22.0.0")
     machine.has("npm", does=NPM)
     (tmp_path / "file").write_text("in the way")

@@ -68,7 +68,7 @@ async def test_later_versions_are_not_made_to_load_what_they_load_anew(fake, cli
 @pytest.mark.parametrize("route", [route for route in ROUTES if route[0] != "DELETE" and route[1] != "/session"])
 async def test_when_a_step_fails_the_throw_away_is_deleted(fake, client, route):
     fake.answers[route] = reply({"name": "UnknownError"}, 500)
-    with pytest.raises(errors.OpenCodeError):
+    with pytest.raises(errors.OcmanError):
         await warmup.warm(client, "/w")
     assert asked(fake)[-1] == "DELETE /session/ses_w"
 
