@@ -22,6 +22,7 @@ DISTRIBUTIONS = {
     "filelock": "filelock",
     "httpx": "httpx",
     "httpx_sse": "httpx-sse",
+    "inotify_simple": "inotify-simple",
     "ipywidgets": "ipywidgets",
     "jupyter_core": "jupyter_core",
     "jupyter_server": "jupyter_server",
@@ -46,7 +47,7 @@ def listed(key: str) -> set[str]:
     """Names in a list of requirements in pyproject.toml (Python 3.10 has no TOML parser)."""
     found = re.search(rf"^{key} = \[\n(.*?)^\]", project(), re.S | re.M)
     assert found
-    return {re.split(r"[<>=\[]", one)[0] for one in re.findall(r'"([^"]+)"', found.group(1))}
+    return {re.split(r"[<>=\[;]", one)[0] for one in re.findall(r'"([^"]+)"', found.group(1))}
 
 
 def imported() -> set[str]:

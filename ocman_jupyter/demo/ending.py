@@ -49,13 +49,16 @@ async def _stop_all(settings: OcmanSettings) -> None:
 
 
 def opencode_processes(place: Place) -> list[psutil.Process]:
-    """The OpenCode processes that work in the demo's folder."""
-    found = []
+    """The OpenCode processes that work in the demo's folder.
+
+    A child that is a copy of its OpenCode until it runs its own program is not one more.
+    """
+    found: dict[int, tuple[psutil.Process, int]] = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.name().startswith("opencode") and place.folder in Path(process.cwd()).parents:
-                found.append(process)
-    return found
+                found[process.pid] = (process, process.ppid())
+    return [process for process, parent in found.values() if parent not in found]
 
 
 def demo_processes(place: Place) -> list[psutil.Process]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.records import Changes
+from ocman_jupyter.git.watches import Watches
 
 _FRESH = 300.0
 """Seconds after which a remembered status is taken anew whatever the signature says: an excludes file at
@@ -73,6 +74,8 @@ class _Scan:
     """Nanoseconds of the youngest change."""
     whole: bool
     """False when something is in the tree whose state files do not tell: a nested repository, a submodule."""
+    watchable: bool = False
+    """Is there no way to a file but by the folders of this tree: no second name, nothing mounted?"""
 
 
 class Statuses:
@@ -80,6 +83,7 @@ class Statuses:
 
     def __init__(self, git: Git) -> None:
         self._git = git
+        self._watches = Watches()
         self._seen: dict[str, _Seen] = {}
         self._flights: dict[str, asyncio.Task[Changes]] = {}
         self._scans: dict[str, asyncio.Task[None]] = {}
@@ -96,6 +100,10 @@ class Statuses:
             flight.add_done_callback(lambda done: self._landed(path, done))
         return await asyncio.shield(flight)
 
+    def close(self) -> None:
+        """Stop watching."""
+        self._watches.close()
+
     def _landed(self, path: str, flight: asyncio.Task[Changes]) -> None:
         if self._flights.get(path) is flight:
             del self._flights[path]
@@ -107,7 +115,7 @@ class Statuses:
         if scan is not None:
             await asyncio.wait({scan})
         seen = self._seen.get(path)
-        if seen is not None and await self._git.disk(_still, seen, path, admin, common_dir, head):
+        if seen is not None and await self._git.disk(self._still, seen, path, admin, common_dir, head):
             return seen.changes
         self._seen.pop(path, None)
         before = await self._git.disk(_facts, admin, common_dir, head)
@@ -139,7 +147,7 @@ class Statuses:
         began: int,
     ) -> None:
         def work() -> _Seen | None:
-            scan = _scan(path, ignored)
+            scan = self._scan(path, ignored)
             if before is None or not scan.whole or not _settled(scan.newest, began):
                 return None
             if _facts(admin, common_dir, head) != before:
@@ -155,21 +163,38 @@ class Statuses:
         if seen is not None:
             self._seen[path] = seen
 
+    def _still(
+        self, seen: _Seen, path: str, admin: str, common_dir: str, head: str | None
+    ) -> bool:
+        if time.monotonic() - seen.taken > _FRESH or _facts(admin, common_dir, head) != seen.facts:
+            return False
+        if self._watches.quiet(path):
+            return True
+        try:
+            scan = self._scan(path, seen.ignored)
+        except OSError:
+            return False
+        return scan.whole and scan.signature == seen.signature
+
+    def _scan(self, path: str, ignored: frozenset[str]) -> _Scan:
+        """Read the tree, and watch it from then on."""
+        watch = self._watches.begin(path, ignored)
+        if watch is None:
+            self._watches.forget(path)
+            return _scan(path, ignored)
+        keep = False
+        try:
+            scan = _scan(path, ignored, lambda folder, prefix: self._watches.enter(watch, folder, prefix))
+            keep = scan.watchable
+        finally:
+            self._watches.end(watch, keep)
+        return scan
+
 
 def _settled(newest: int, began: int) -> bool:
     """Was the youngest change long enough before ``began`` that a later one has another time stamp?"""
     window = 100_000_000 if newest % 1_000_000_000 else 2_500_000_000
     return newest < began - window
-
-
-def _still(seen: _Seen, path: str, admin: str, common_dir: str, head: str | None) -> bool:
-    if time.monotonic() - seen.taken > _FRESH or _facts(admin, common_dir, head) != seen.facts:
-        return False
-    try:
-        scan = _scan(path, seen.ignored)
-    except OSError:
-        return False
-    return scan.whole and scan.signature == seen.signature
 
 
 def _facts(admin: str, common_dir: str, head: str | None) -> tuple[object, ...] | None:
@@ -194,19 +219,26 @@ def _facts(admin: str, common_dir: str, head: str | None) -> tuple[object, ...] 
     return tuple(facts) if facts[1] is not None else None
 
 
-def _scan(top: str, ignored: frozenset[str]) -> _Scan:
+def _scan(
+    top: str, ignored: frozenset[str], enter: Callable[[str, str], None] = lambda folder, prefix: None
+) -> _Scan:
+    """Read all that counts in a tree; ``enter`` is told of each folder, and where in the tree it is, before."""
     signature = 0
     newest = 0
-    whole = not os.path.lexists(os.path.join(top, ".gitmodules"))
+    devices = set()
+    names = 1
+    if os.path.lexists(os.path.join(top, ".gitmodules")):
+        return _Scan(0, 0, False)
     folders = [("", top)]
     while folders:
         prefix, folder = folders.pop()
-        newest = max(newest, os.stat(folder).st_ctime_ns if prefix else 0)
+        enter(folder, prefix)
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
                 if name == ".git":
-                    whole = whole and not prefix
+                    if prefix:
+                        return _Scan(0, 0, False)
                     continue
                 relative = prefix + name
                 if entry.is_dir(follow_symlinks=False):
@@ -216,6 +248,7 @@ def _scan(top: str, ignored: frozenset[str]) -> _Scan:
                 elif relative not in ignored:
                     info = entry.stat(follow_symlinks=False)
                     newest = max(newest, info.st_ctime_ns)
+                    names = max(names, info.st_nlink)
                     signature ^= hash(
                         (
                             relative,
@@ -226,4 +259,8 @@ def _scan(top: str, ignored: frozenset[str]) -> _Scan:
                             info.st_mode,
                         )
                     )
-    return _Scan(signature, newest, whole)
+        # After it was read: it tells of what was removed up to then.
+        info = os.stat(folder)
+        newest = max(newest, info.st_ctime_ns)
+        devices.add(info.st_dev)
+    return _Scan(signature, newest, True, names == 1 and len(devices) == 1)

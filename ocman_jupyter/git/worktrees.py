@@ -35,6 +35,10 @@ class Worktrees:
         self._history = History(git)
         self._verified: dict[str, tuple[object, ...]] = {}
 
+    def close(self) -> None:
+        """Stop watching the worktrees."""
+        self._statuses.close()
+
     # --- read -----------------------------------------------------------------------------------
 
     async def list(self, repository: Repository, changes: bool = True) -> tuple[Base | None, list[Worktree]]:

@@ -32,7 +32,8 @@ def snapshot(root: Path) -> tuple:
     beside = sorted(
         str(path.relative_to(root.parent)) for path in root.parent.rglob("*") if ".git" not in path.parts
     )
-    admins = sorted(os.listdir(root / ".git" / "worktrees")) if (root / ".git" / "worktrees").exists() else []
+    # A git that is ended between making this folder and taking note of it leaves it empty, and prunes it later.
+    admins = sorted(path.parent.name for path in (root / ".git" / "worktrees").glob("*/gitdir"))
     return refs, listed.stdout, beside, admins
 
 

@@ -27,19 +27,9 @@ from ocman_jupyter.errors import (
     WouldLoseWork,
 )
 from ocman_jupyter.hosts.host import PromptRequest, RemoveRequest, ReplyRequest, SessionRequest, WorktreeRequest
-from tests.live.waiting import answer_of, eventually
+from tests.live.waiting import answer_of, eventually, opencodes
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
-
-
-def opencodes(under: Path) -> list[int]:
-    """Pids of OpenCode processes whose working directory is below ``under``."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.name().startswith("opencode") and Path(process.cwd()).is_relative_to(under):
-                found.append(process.pid)
-    return found
 
 
 def want(repository: Path, branch: str, **more: Any) -> WorktreeRequest:

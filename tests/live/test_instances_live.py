@@ -26,8 +26,8 @@ from ocman_jupyter.opencode.target import Target
 from ocman_jupyter.opencode.versions import opencode_version, screen_takes_password
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
-
-from .waiting import eventually
+from tests.live import waiting
+from tests.live.waiting import eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -76,14 +76,7 @@ def place(
 
 def opencodes(place: Place) -> list[int]:
     """Pids of all OpenCodes in the repository, also of those that do not listen."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.name().startswith("opencode") and process.cwd() == str(place.root):
-                found.append(process.pid)
-        except psutil.Error:
-            continue
-    return found
+    return waiting.opencodes(place.root)
 
 
 async def said_by_bash(instance: Instance, command: str) -> str:
@@ -130,7 +123,9 @@ async def test_launch_use_heal_and_stop(
         assert launched and second.pid != first.pid and opencodes(here) == [second.pid]
 
         assert await instances.stop(here.target)
-        assert opencodes(here) == [] and not processes.listens(second.port)
+        assert opencodes(here) == []
+        # Somebody else on this machine may have taken the port since.
+        assert processes.holder(second.port) != second.process
         if launcher == "tmux":
             tmux, _ = tmux_server(here.settings)
             assert tmux is not None and await tmux.panes() == []

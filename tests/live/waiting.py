@@ -1,10 +1,14 @@
-"""Waits for what a running agent does, with a deadline."""
+"""Waits for what a running agent does, with a deadline, and counts the OpenCodes."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
+
+import psutil
 
 from ocman_jupyter.hosts.host import Host
 
@@ -35,3 +39,16 @@ async def answer_of(host: Host, session_id: str, seconds: float = 90.0) -> str:
         return texts[-1] if texts else None
 
     return await eventually(done, seconds)
+
+
+def opencodes(under: Path) -> list[int]:
+    """Pids of OpenCode processes whose working directory is ``under`` or below it.
+
+    A child that is a copy of its OpenCode until it runs its own program is not one more.
+    """
+    found: dict[int, int] = {}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.name().startswith("opencode") and Path(process.cwd()).is_relative_to(under):
+                found[process.pid] = process.ppid()
+    return [pid for pid, parent in found.items() if parent not in found]

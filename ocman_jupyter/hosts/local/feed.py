@@ -29,6 +29,7 @@ STALE_SECONDS = 10.0
 """Another OpenCode of the user may add sessions to the shared data without any event here."""
 SENT_SECONDS = 60.0
 """How long an accepted prompt counts as busy without any word of its turn."""
+SETTLE_SECONDS = 2.0
 FILL_MESSAGES = 20
 """Newest messages that are read again after a gap."""
 REFETCH_AT_ONCE = 4
@@ -179,6 +180,12 @@ class Feed:
                 if not waiting:
                     self._waiters.pop(session_id, None)
         return self.status(session_id)
+
+    async def settled(self, session_id: str) -> None:
+        """Wait until a turn that failed is really over: a prompt sent before that is swallowed."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self._state.settling(session_id) and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
 
     async def default_model(self, directory: str) -> str:
         """``provider/model`` that OpenCode would use."""

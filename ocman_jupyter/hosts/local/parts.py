@@ -88,6 +88,7 @@ class Parts:
         """Let go of everything; what was launched lives on."""
         self.bus.close()
         await self.instances.close()
+        self.worktrees.close()
         self.git.close()
         self.store.close()
 

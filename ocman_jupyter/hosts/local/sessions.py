@@ -318,6 +318,7 @@ class Sessions:
         async def send(feed: Feed) -> bool:
             record = feed.record(session_id) or await feed.client.session(session_id)
             files = [await asyncio.to_thread(self._file, record.directory, name) for name in request.files]
+            await feed.settled(session_id)
             queued = feed.status(session_id) in ("busy", "needs_you")
             await feed.client.prompt(session_id, request.text, files, request.agent, request.model)
             feed.sent(session_id)
