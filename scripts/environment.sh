@@ -76,7 +76,7 @@ make_venv() {
 
 # hash_of PATH…: one number for the content of files and folders in the checkout.
 hash_of() {
-  (cd "$root" && find "$@" \( -name node_modules -o -name lib \) -prune -o -type f -print | LC_ALL=C sort |
+  (cd "$root" && find "$@" \( -name node_modules -o -name lib -o -name .yarn -o -name '*.tsbuildinfo' \) -prune -o -type f -print | LC_ALL=C sort |
     tr '\n' '\0' | xargs -0 cksum | cksum | cut -d' ' -f1)
 }
 

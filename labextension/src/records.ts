@@ -52,6 +52,8 @@ export interface Session {
   cost: number;
   tokens: Record<string, unknown>;
   pending: Ask[];
+  /** Why its last turn failed, where the status is `error`. */
+  error?: string | null;
 }
 
 export interface Base {

@@ -214,7 +214,11 @@ export function applyEvent(state: State, event: HostEvent): State {
       }
       return {
         ...state,
-        sessions: withEntry(state.sessions, key, { ...session, status: data.status as SessionStatus })
+        sessions: withEntry(state.sessions, key, {
+          ...session,
+          status: data.status as SessionStatus,
+          error: (data.error as string | null | undefined) ?? null
+        })
       };
     }
     case 'ask.created': {

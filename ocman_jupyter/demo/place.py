@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,6 +108,20 @@ class Place:
         if model_url is None and credentials.exists():
             link.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             link.symlink_to(credentials)
+
+    @property
+    def activation(self) -> Path:
+        """A file to source in a terminal: the shell command then sees what the demo's notebooks see."""
+        return self.folder / "activate"
+
+    def write_activation(self, env: Mapping[str, str]) -> None:
+        """Write `activation` from the demo's environment; only this user can read it."""
+        names = sorted(name for name in env if name.startswith(("JUPYTER_", "XDG_", "OPENCODE_", "IPYTHONDIR")))
+        lines = ["# Source this in a terminal:  . activate", *(f"export {n}={shlex.quote(env[n])}" for n in names)]
+        first = os.pathsep.join(env["PATH"].split(os.pathsep)[:2])  # OpenCode's and our own
+        lines.append(f'export PATH={shlex.quote(first)}:"$PATH"')
+        with open(os.open(self.activation, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+            file.write("\n".join(lines) + "\n")
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import shutil
 import signal
 import sys
@@ -77,6 +78,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         if arguments.fresh:
             shutil.rmtree(place.state, ignore_errors=True)
         place.prepare(model_url)
+        place.write_activation(env)
         words = [f"--ServerApp.port={arguments.port}", f"--LabApp.default_url=/lab/tree/{NOTEBOOK}"]
         if arguments.no_browser:
             words.append("--no-browser")
@@ -87,6 +89,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             say(f"sample project: {place.project}")
             say(f"model: your own ({provider})" if provider else f"model: {LABEL}")
             say(f"Jupyter's log: {place.log}")
+            say(f"in a terminal: . {shlex.quote(str(place.activation))} && cd {shlex.quote(str(place.project))}")
             say(f"open {server.url}lab/tree/{NOTEBOOK}?token={server.token}")
             say("Ctrl-C ends Jupyter and the demo's OpenCode; the project is kept")
             server.process.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import platform
 import random
 import shutil
 from pathlib import Path
@@ -175,7 +176,7 @@ def notebook() -> dict[str, Any]:
         _cell(_RESULT),
         _cell("%load_ext ocman_jupyter"),
         _cell("An idea: a branch, a worktree and a session, in one line.", "markdown"),
-        _cell('%ocman wt fix-loader "RUN bash: pwd"'),
+        _cell('%ocman wt look-around "RUN bash: pwd"'),
         _cell(_SCRIPTED, "markdown"),
         _cell(_PROMPT),
         _cell("%ocman worktrees"),
@@ -183,7 +184,16 @@ def notebook() -> dict[str, Any]:
     for number, cell in enumerate(cells):
         cell["id"] = f"demo-{number}"
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    language = {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+        "version": platform.python_version(),
+    }
+    metadata = {"kernelspec": kernel, "language_info": language}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
@@ -225,7 +235,7 @@ def make_sample(folder: Path, fresh: bool = False) -> Path:
     # Made aside and put in place when it is complete: an interrupted demo starts again from nothing.
     making = root.with_name(f".{NAME}.making")
     shutil.rmtree(making, ignore_errors=True)
-    texts = {**_FILES, NOTEBOOK: json.dumps(notebook(), indent=1) + "\n", DATA: measurements()}
+    texts = {**_FILES, NOTEBOOK: json.dumps(notebook(), indent=1, sort_keys=True) + "\n", DATA: measurements()}
     for path, text in texts.items():
         target = making / path
         target.parent.mkdir(parents=True, exist_ok=True)

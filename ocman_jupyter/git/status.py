@@ -163,9 +163,7 @@ class Statuses:
         if seen is not None:
             self._seen[path] = seen
 
-    def _still(
-        self, seen: _Seen, path: str, admin: str, common_dir: str, head: str | None
-    ) -> bool:
+    def _still(self, seen: _Seen, path: str, admin: str, common_dir: str, head: str | None) -> bool:
         if time.monotonic() - seen.taken > _FRESH or _facts(admin, common_dir, head) != seen.facts:
             return False
         if self._watches.quiet(path):
@@ -182,12 +180,12 @@ class Statuses:
         if watch is None:
             self._watches.forget(path)
             return _scan(path, ignored)
-        keep = False
         try:
             scan = _scan(path, ignored, lambda folder, prefix: self._watches.enter(watch, folder, prefix))
-            keep = scan.watchable
-        finally:
-            self._watches.end(watch, keep)
+        except BaseException:  # the tree goes away
+            self._watches.drop(watch)
+            raise
+        self._watches.end(watch, scan.watchable)
         return scan
 
 

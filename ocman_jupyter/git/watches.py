@@ -1,7 +1,8 @@
 """Whether anything moved in a worktree since it was last read: the kernel is asked (inotify), not the files.
 
 Where the kernel cannot tell (not Linux, a file system that other machines write to, no watches left), a tree
-is never quiet and its files are read again.
+is never quiet and its files are read again.  What is written through a memory map is told when the map goes;
+a second name that a file gets outside of the tree later on is not told at all: nobody may go by quiet for ever.
 """
 
 from __future__ import annotations
@@ -121,24 +122,25 @@ class Watches:
                 watch.failed = True
 
     def end(self, watch: Watch, keep: bool = True) -> None:
-        """All folders were entered.  ``keep``: the tree is one whose changes the kernel tells."""
+        """All folders were entered.  ``keep``: the kernel tells all that changes in this tree."""
         with self._lock:
-            if self._inotify is None:
-                return
             before = self._trees.pop(watch.path, None)
-            fits = not watch.failed and keep and bool(watch.prefixes)
+            fits = keep and not watch.failed and bool(watch.prefixes)
             if fits:
                 watch.used = time.monotonic()
                 self._trees[watch.path] = watch
-            if before is not None:
+            if before is not None:  # now: the folders of both are not given back
                 self._release(before)
-            if fits and not self._make_room(watch):
-                del self._trees[watch.path]
-                fits = False
-            if not fits:
+            if not fits or not self._make_room(watch):
+                self._trees.pop(watch.path, None)
                 self._release(watch)
-                if keep:
-                    self._refuse(watch.path)
+                self._refuse(watch.path)
+
+    def drop(self, watch: Watch) -> None:
+        """The tree could not be read to its end."""
+        with self._lock:
+            self._release(watch)
+        self.forget(watch.path)
 
     def quiet(self, path: str) -> bool:
         """Is the tree watched, and did nothing move in it since?"""
@@ -177,7 +179,11 @@ class Watches:
 
     def _drain(self) -> None:
         """Mark the trees in which something moved."""
-        for event in self._inotify.read(timeout=0) if self._inotify else ():
+        try:
+            events = self._inotify.read(timeout=0) if self._inotify is not None else ()
+        except BlockingIOError:  # how older versions of the library say that there is nothing
+            return
+        for event in events:
             if event.mask & _OVERFLOW:
                 self._mark(watch for owners in self._owners.values() for watch in owners)
             elif event.mask & _IGNORED:  # the folder is gone
@@ -207,8 +213,9 @@ class Watches:
             owners.discard(watch)
             if not owners:
                 del self._owners[descriptor]
-                with contextlib.suppress(OSError):  # the folder was removed a moment ago
-                    self._inotify.rm_watch(descriptor)
+                if self._inotify is not None:
+                    with contextlib.suppress(OSError):  # the folder was removed a moment ago
+                        self._inotify.rm_watch(descriptor)
             if number % _BATCH == _BATCH - 1:
                 self._drain()
 

@@ -109,6 +109,8 @@ class Session(BaseModel):
     cost: float = 0.0
     tokens: dict[str, Any] = {}
     pending: list[Ask] = []
+    error: str | None = None
+    """Why its last turn failed, where the status is ``error``."""
 
 
 class SessionList(BaseModel):
@@ -333,7 +335,7 @@ class Event(BaseModel):
     | --- | --- |
     | session.updated | Session |
     | session.removed | {"id", "directory"} |
-    | session.status | {"id", "directory", "status"} |
+    | session.status | {"id", "directory", "status", "error": str or null} |
     | message.updated | {"session_id", "message": {"info", "parts"}}: the whole message so far |
     | message.delta | {"session_id", "message_id", "part_id", "field", "delta"} |
     | ask.created | Ask |

@@ -173,13 +173,26 @@ def verb_of(word: str, prog: str) -> str:
 
 
 def split(line: str) -> list[str]:
-    """The words of a magic's line, quoted as in a shell; nothing else of a shell happens."""
+    """The words of a magic's line, quoted as in a shell, up to a comment; nothing else of a shell happens."""
     try:
-        return shlex.split(line)
+        return shlex.split(_without_comment(line))
     except ValueError:
         raise InvalidRequest(
             "A quote is not closed.", hint="Put the prompt in double quotes, or use %%ocman."
         ) from None
+
+
+def _without_comment(line: str) -> str:
+    """``line`` without `` # …``: Lab shows it as a comment, and people write it as one."""
+    quote = ""
+    for place, letter in enumerate(line):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter == "#" and (place == 0 or line[place - 1].isspace()):
+            return line[:place]
+    return line
 
 
 def settle(verb: str, given: argparse.Namespace, prog: str, cell: str | None = None) -> argparse.Namespace:

@@ -207,9 +207,9 @@ class RestClient:
         ):
             if not self.server.token:
                 return Unauthorized(
-                    "The Jupyter server wants a password, and a password gives a kernel no way in.",
-                    hint="Run `%ocman local` to work without it, or start the server with a token too "
-                    "(JUPYTER_TOKEN, or c.IdentityProvider.token).",
+                    "The Jupyter server wants a login, and no token for it was found.",
+                    hint="Set JUPYTER_TOKEN to the server's token. A server with a password alone has none: start "
+                    "it with a token too (c.IdentityProvider.token), or run `%ocman local` in a notebook.",
                 )
             return typed or Unauthorized(details={"status": status})
         if typed is not None:

@@ -74,6 +74,10 @@ class Transcript:
             self._said[str(info.get("id"))] = error
             self._line(f"error: {one_line(error, 400)}")
 
+    def failed(self, error: str) -> None:
+        """A turn that failed outside of any message."""
+        self._line(f"! failed: {error}")
+
     def ask(self, ask: Json) -> None:
         """Say that the session needs the user, once for each ask."""
         if ask.get("id") in self._asks:

@@ -63,7 +63,7 @@ async def follow(
             for message in _turn(history, own):
                 transcript.message(message)
         began = status not in RESTING
-        waiting = bool(send) or began or _about_to_begin(session, history, own)
+        waiting = bool(send) or began or (status != "error" and _about_to_begin(session, history, own))
         deadline = time.monotonic() + grace
         quiet = 0
         while waiting:
@@ -98,12 +98,16 @@ async def follow(
     turn = _turn(await _history(client, session_id), own)
     for message in turn:
         transcript.message(message)
-    transcript.end()
     said = [message for message in turn if message["info"].get("role") == "assistant"]
+    error = next((text for message in reversed(said) if (text := failure(message["info"]))), None)
+    if error is None and status == "error":
+        error = str((await client.session(session_id)).get("error") or "OpenCode gave no reason.")
+        transcript.failed(error)
+    transcript.end()
     return Turn(
         status=status,
         answer="\n".join(filter(None, map(words, said))),
-        error=next((text for message in reversed(said) if (text := failure(message["info"]))), None),
+        error=error,
     )
 
 

@@ -115,6 +115,11 @@ export function SessionDetails({
           {trans.__('The folder is gone. A new worktree session with the same name makes it again.')}
         </div>
       )}
+      {session.status === 'error' && session.error && (
+        <div className="ocman-Warning" dir="auto">
+          {session.error}
+        </div>
+      )}
       {error && <ErrorText error={error} />}
     </section>
   );

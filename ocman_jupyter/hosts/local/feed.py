@@ -123,6 +123,11 @@ class Feed:
         status = self._state.status(session_id)
         return "busy" if status in ("idle", "error") and session_id in self._sent else status
 
+    def error(self, session_id: str) -> str | None:
+        """Why the last turn failed."""
+        failed = self._state.error(session_id)
+        return None if failed is None else failed.message
+
     def pending(self, session_id: str) -> list[AskRecord]:
         return self._state.pending(session_id)
 
@@ -317,8 +322,13 @@ class Feed:
     def _publish_status(self, session_id: str) -> None:
         record = self.record(session_id)
         if record is not None:
-            data = {"id": session_id, "directory": record.directory, "status": self.status(session_id)}
+            data = self._status(session_id, record.directory)
             self._parts.bus.publish(Event.model_construct(type="session.status", host=LOCAL, data=data))
+
+    def _status(self, session_id: str, directory: str) -> dict[str, Any]:
+        status = self.status(session_id)
+        error = self.error(session_id) if status == "error" else None
+        return {"id": session_id, "directory": directory, "status": status, "error": error}
 
     def _tell(self, found: list[changed.Change]) -> None:
         """Publish changes as the events that faces know."""
@@ -346,9 +356,7 @@ class Feed:
         if isinstance(change, changed.SessionRemoved):
             return "session.removed", {"id": change.session_id, "directory": change.directory}
         if isinstance(change, changed.StatusChanged):
-            return "session.status", {
-                "id": change.session_id, "directory": change.directory, "status": self.status(change.session_id)
-            }
+            return "session.status", self._status(change.session_id, change.directory)
         if isinstance(change, changed.AskCreated):
             return "ask.created", ask(change.ask, self).model_dump(mode="json")
         if isinstance(change, changed.AskResolved):

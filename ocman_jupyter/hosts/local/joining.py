@@ -19,6 +19,7 @@ class Known(Protocol):
     def record(self, session_id: str) -> SessionRecord | None: ...
     def top(self, session_id: str) -> str: ...
     def missing(self, directory: str) -> bool: ...
+    def error(self, session_id: str) -> str | None: ...
 
 
 def ask(record: AskRecord, known: Known) -> Ask:
@@ -57,6 +58,7 @@ def joined(record: SessionRecord, known: Known, repo_root: str | None) -> Sessio
         cost=record.cost,
         tokens=record.tokens,
         pending=[ask(a, known) for a in known.pending(record.id)] if status == "needs_you" else [],
+        error=known.error(record.id) if status == "error" else None,
     )
 
 

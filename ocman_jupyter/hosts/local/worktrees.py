@@ -167,6 +167,11 @@ class Worktrees:
                 if session is not None:
                     answer.session, answer.session_id, answer.session_reused = session, session.id, True
                     return
+            title = request.title
+            if title is None:
+                before = len(await self._parts.notes.in_directory(added.path)) if added.reused else 0
+                # Sessions of one worktree can be told apart by their names.
+                title = f"{added.branch} ({before + 1})" if before else added.branch
             if progress is not None:
                 progress("Opening the session", None)
             opened = await self._sessions.open(
@@ -174,7 +179,7 @@ class Worktrees:
                 added.path,
                 SessionRequest(
                     directory=added.path,
-                    title=request.title or added.branch,
+                    title=title,
                     prompt=request.prompt,
                     agent=request.agent,
                     model=request.model,
