@@ -1,19 +1,21 @@
 """``ocman-jupyter``: the verbs of the magics as a shell command, with demo, setup and attach.
 
 What was asked for goes to stdout (with ``--json`` exactly the REST answer, or the error object), words for
-people to stderr.  Exit codes: 0 done, 1 an OcmanError, 2 usage, 130 interrupted.
+people to stderr.  Exit codes: 0 done, 1 an OcmanError or a turn that failed, 2 usage, 130 interrupted.
+With ``OCMAN_DEBUG=1`` a fault of ours shows where it was.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .errors import InvalidRequest, OcmanError, WouldLoseWork
+from .errors import InvalidRequest, OcmanError, OpenCodeError, WouldLoseWork
 
 if TYPE_CHECKING:
     import argparse
@@ -50,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     from .notebook import options
+    from .notebook.verbs import check_utf8
     from .notebook.worker import Interrupted
 
     as_json = "--json" in words
@@ -62,6 +65,8 @@ def _run(words: list[str]) -> int:
         if verb == "help":
             print(_help(words))
             return 0
+        for word in words:
+            check_utf8(word)
         parser = _grammar(verb)
         if HELP & {word for word in words if word != "help"}:
             print(parser.format_help().rstrip())
@@ -82,10 +87,15 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        import traceback
+        from .notebook.text import one_line
 
-        traceback.print_exc()
-        return _failed(OcmanError(f"{type(error).__name__}: {error}"), as_json)
+        hint: str | None = "This is a fault of ocman. Set OCMAN_DEBUG=1 to see where it is."
+        if os.environ.get("OCMAN_DEBUG") == "1":
+            import traceback
+
+            traceback.print_exc()
+            hint = None
+        return _failed(OcmanError(one_line(f"{type(error).__name__}: {error}", 400), hint=hint), as_json)
 
 
 # --- the words ---------------------------------------------------------------------------------
@@ -174,6 +184,10 @@ def _perform(verb: str, given: argparse.Namespace) -> int:
         print(json.dumps(answer.data, indent=2))
     elif verb != "watch":
         print(_coloured(verb, repr(answer)))
+    elif answer.error:
+        return _failed(OpenCodeError(f"The turn failed: {answer.error}"), as_json=False)
+    if verb == "watch" and answer.error:
+        return 1
     return 1 if verb == "doctor" and not answer.healthy else 0
 
 
@@ -239,6 +253,7 @@ def _failed(error: OcmanError, as_json: bool) -> int:
     from .notebook.text import clean
     from .notebook.views import reasons
 
+    error.hint = _in_the_shell(error.hint)
     if as_json:
         print(json.dumps(error.to_json(), indent=2))
         return 1
@@ -255,6 +270,19 @@ def _failed(error: OcmanError, as_json: bool) -> int:
         lines += ["  " + line for line in clean(output).rstrip().splitlines()[-20:]]
     _note("\n".join(lines))
     return 1
+
+
+def _in_the_shell(hint: str | None) -> str | None:
+    """A hint that names the magics, in this command's words.  ``%ocman local`` is to leave --server out."""
+    if hint is None or "%ocman" not in hint:
+        return hint
+    hint = re.sub(rf"(`{PROG} [^`]*`) or `%ocman [^`]*`", r"\1", hint)
+    hint = re.sub(
+        r"\b([Rr])un `%ocman local`( to work without the server| in a notebook)?",
+        lambda found: ("Leave" if found[1] == "R" else "leave") + " --server out",
+        hint,
+    )
+    return hint.replace("%ocman", PROG)
 
 
 def _note(text: str) -> None:

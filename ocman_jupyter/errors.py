@@ -274,6 +274,13 @@ ServerUnreachable = _error(
     "The Jupyter server does not answer, or does not run this extension.",
     "Run `%ocman local` to work without the server.",
 )
+StateUnusable = _error(
+    "StateUnusable",
+    "state_unusable",
+    503,
+    "ocman's own state cannot be used.",
+    "See the reason, then try again.",
+)
 # 504
 LaunchTimeout = _error(
     "LaunchTimeout",

@@ -2,21 +2,34 @@
 
 Holds the registry of instances (with their passwords), what ocman made (worktrees, sessions), which
 directories an instance holds a context for, and the answers of requests that carry a ``request_id``.
-Shared by every Jupyter server, kernel and shell of the user.
+Shared by every Jupyter server, kernel and shell of the user, as the locks beside it are.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
+import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from .errors import StateUnusable
+
+if TYPE_CHECKING:
+    from .settings import OcmanSettings
 
 T = TypeVar("T")
+
+FULL = 1_000_000
+"""Bytes: with less than this free, SQLite's own reasons ("disk I/O error") mean a full disk."""
+OUR_FAULTS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError)
+"""What SQLite says of a wrong statement: no word about the file."""
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -61,7 +74,7 @@ MIGRATIONS: tuple[str, ...] = (
 )
 
 
-class NewerStore(RuntimeError):
+class NewerStore(StateUnusable):
     """The file was written by a newer version of this package; it is left untouched."""
 
 
@@ -105,8 +118,9 @@ class Store:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > len(MIGRATIONS):
                 raise NewerStore(
-                    f"{self.path} has schema version {version}; this ocman_jupyter knows "
-                    f"{len(MIGRATIONS)}. Update ocman_jupyter."
+                    f"{self.path} has schema version {version}; this ocman_jupyter knows {len(MIGRATIONS)}.",
+                    hint="Update ocman_jupyter.",
+                    details={"path": str(self.path), "version": version},
                 )
             for script in MIGRATIONS[version:]:
                 for statement in script.split(";"):
@@ -129,17 +143,39 @@ class Store:
             copy.close()
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work(connection)`` in one write transaction; an exception rolls it back."""
+        """Run ``work(connection)`` in one write transaction; an exception rolls it back.
+
+        Raises ``StateUnusable`` when the file cannot be used; the next call opens it anew.  What ``work``
+        itself raises comes through, unless it is of the file too.
+        """
         with self._lock:
-            connection = self._open()
-            connection.execute("BEGIN IMMEDIATE")
             try:
-                result = work(connection)
-            except BaseException:
-                connection.execute("ROLLBACK")
+                with usable(self.path):
+                    return self._transact(work)
+            except StateUnusable:
+                self._let_go()
                 raise
+
+    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._open()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(connection)
             connection.execute("COMMIT")
-            return result
+        except BaseException:
+            if connection.in_transaction:  # SQLite itself rolls back on a full disk
+                try:
+                    connection.execute("ROLLBACK")
+                except sqlite3.Error:
+                    self._let_go()
+            raise
+        return result
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """:meth:`transact` off the event loop."""
@@ -153,6 +189,82 @@ class Store:
             self._worker.shutdown(wait=True)
             self._worker = None
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            self._let_go()
+
+
+class PrivateLock:
+    """A lock that all programs of the user share: a file of mode 0600 in ``<data_dir>/locks``.
+
+    It goes with the process that holds it, and any thread may release it.
+    """
+
+    def __init__(self, settings: OcmanSettings, name: str) -> None:
+        from filelock import FileLock
+
+        folder = Path(settings.data_dir) / "locks"
+        self.path = folder / name
+        with usable(folder):
+            settings.private_dir(str(folder))
+        self._lock = FileLock(self.path, mode=0o600, thread_local=False)
+
+    def acquire(self) -> bool:
+        """Take it, without a wait; False: another holds it.  Raises ``StateUnusable``."""
+        from filelock import Timeout
+
+        with usable(self.path):
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:  # an OSError
+                return False
+        return True
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+@contextlib.contextmanager
+def usable(path: Path) -> Iterator[None]:
+    """Errors of a file or folder of ours become ``StateUnusable``; all others come through."""
+    try:
+        yield
+    except OUR_FAULTS:
+        raise
+    except (OSError, sqlite3.DatabaseError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise StateUnusable(
+            f"ocman's own state at {path} cannot be used: {reason}.",
+            hint=_hint(path, error),
+            details={"path": str(path), "reason": reason},
+        ) from error
+
+
+def _hint(path: Path, error: Exception) -> str | None:
+    if _is_full(path, error):
+        return "Free some space and try again."
+    if isinstance(error, (IsADirectoryError, NotADirectoryError, FileExistsError)):
+        return f"Something else is in the way: move away what is at {path} or above it."
+    if isinstance(error, PermissionError) or getattr(error, "errno", None) == errno.EROFS:
+        return "Make it writable for yourself, or set `OcmanSettings.data_dir` to a folder that is."
+    text = str(error)
+    if "readonly" in text or "unable to open" in text:
+        return "Make the file and its folder writable for yourself."
+    if "locked" in text:
+        return "Another program is writing to it for too long. Try again."
+    if not isinstance(error, sqlite3.OperationalError) and isinstance(error, sqlite3.DatabaseError):
+        return (
+            f"The file is damaged. Move {path} away, with -wal and -shm beside it, and a new one is begun. It holds "
+            "the registry of the running OpenCodes with their passwords, and which worktrees and sessions "
+            "ocman made; these themselves stay."
+        )
+    return None
+
+
+def _is_full(path: Path, error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    try:
+        return "is full" in str(error) or (
+            isinstance(error, sqlite3.OperationalError) and shutil.disk_usage(path.parent).free < FULL
+        )
+    except OSError:
+        return False

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, sync_playwright
 from ocman_jupyter.demo.ending import end_the_rest, stop_instances
 from ocman_jupyter.demo.model import ModelServer
 from ocman_jupyter.demo.place import Place
-from ocman_jupyter.demo.sample import make_sample
+from ocman_jupyter.demo.sample import NOTEBOOK, make_sample
 from ocman_jupyter.demo.server import JupyterServer, free_port
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
@@ -52,7 +52,7 @@ def prepare(client: httpx.Client, place: Place) -> None:
 
 
 def take(page: Page, server: JupyterServer, place: Place, theme: str) -> None:
-    page.goto(f"{server.url}lab/tree/notebooks?token={server.token}")
+    page.goto(f"{server.url}lab/tree/{NOTEBOOK}?token={server.token}")
     page.wait_for_selector("#ocman-panel", state="attached", timeout=DEADLINE * 1000)
     if theme == "dark":
         page.evaluate("document.body.dataset.jpThemeLight = 'false'")

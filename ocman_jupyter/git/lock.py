@@ -6,12 +6,9 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from ocman_jupyter.errors import ForbiddenPath
 from ocman_jupyter.settings import OcmanSettings
+from ocman_jupyter.store import PrivateLock
 
 _POLL = 0.02
 _SAY_AFTER = 1.0
@@ -25,27 +22,19 @@ async def only_one(
 
     Other worktrees of the repository can be made meanwhile: a slow hook stops nobody else.  The lock
     goes with the process that holds it.  ``waiting`` is called once when it takes a while.
+
+    Raises ``StateUnusable`` when the lock cannot be made.
     """
-    try:
-        folder = settings.private_dir(str(Path(settings.data_dir) / "locks"))
-    except OSError as error:
-        raise ForbiddenPath(
-            f"ocman's own folder cannot be written: {error}.", details={"path": settings.data_dir}
-        ) from error
     repository = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     # Sixteen per repository, so that the folder does not fill up; a shared one only means waiting.
     part = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[0]
-    lock = FileLock(folder / f"{repository}.{part}.worktrees.lock", mode=0o600, thread_local=False)
+    lock = PrivateLock(settings, f"{repository}.{part}.worktrees.lock")
     waited = 0.0
-    while True:
-        try:
-            lock.acquire(blocking=False)
-            break
-        except Timeout:
-            if waiting and waited <= _SAY_AFTER < waited + _POLL:
-                waiting()
-            waited += _POLL
-            await asyncio.sleep(_POLL)
+    while not lock.acquire():
+        if waiting and waited <= _SAY_AFTER < waited + _POLL:
+            waiting()
+        waited += _POLL
+        await asyncio.sleep(_POLL)
     try:
         yield
     finally:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
-from ocman_jupyter.errors import OcmanError
+from ocman_jupyter.errors import NoSuchWorktree, OcmanError
 from ocman_jupyter.git.adding import together
-from ocman_jupyter.git.checkouts import link_of
+from ocman_jupyter.git.checkouts import link_of, read_line
 from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.history import History
 from ocman_jupyter.git.made import Made
@@ -21,6 +22,13 @@ from ocman_jupyter.git.status import read_status
 
 _ITEMS_AT_MOST = 200
 _COMMITS_AT_MOST = 1000
+_LOGGED_AT_MOST = 1000
+_SQUASHES_AT_MOST = 50
+_LOG_BYTES_AT_MOST = 1 << 20
+_SHA = r"[0-9a-f]{64}|[0-9a-f]{40}"
+_LOGGED = re.compile(rf"({_SHA}) ({_SHA}) ")
+_REF = re.compile(rf"({_SHA})\s*\Z")
+_OWN_REFS = ("ORIG_HEAD", "rebase-merge/orig-head", "rebase-apply/orig-head")
 
 
 @dataclass
@@ -48,11 +56,18 @@ def _counted(number: int, one: str, many: str) -> str:
 
 
 async def losses(
-    git: Git, repository: Repository, worktree: Worktree, row: Made | None, delete_branch: bool
+    git: Git,
+    repository: Repository,
+    worktree: Worktree,
+    row: Made | None,
+    delete_branch: bool,
+    admin: str | None,
 ) -> list[Loss]:
-    """All that removing ``worktree`` would lose.  Never raises for a check that fails: that is "unverified".
+    """All that removing ``worktree`` would lose.  A check that fails is "unverified".
 
-    ``delete_branch``: its branch goes as well.
+    ``delete_branch``: its branch goes as well.  ``admin``: its own git directory, which goes with it.
+
+    Raises ``NoSuchWorktree`` when it vanished meanwhile.
     """
     checks: list[tuple[str, Awaitable[list[Loss]]]] = []
     if worktree.state == "ok":
@@ -68,7 +83,13 @@ async def losses(
             checks.append(("commits", _detached_commits(git, repository, worktree)))
         elif delete_branch:
             checks.append(("commits of the branch", _branch_commits(git, repository, worktree, row)))
+    if admin is not None:
+        check = _own_commits(git, repository, worktree, row, delete_branch, admin)
+        checks.append(("commits that only it remembers", check))
     results = await together(*(_closed(what, check) for what, check in checks))
+    if await git.disk(_vanished, worktree, admin):
+        path = shown(worktree.path)
+        raise NoSuchWorktree(f"There is no worktree at {path} any more.", details={"path": path})
     found = [loss for result in results for loss in result]
     if worktree.operation:
         found.append(Loss("operation", f"A {worktree.operation} is under way."))
@@ -76,6 +97,12 @@ async def losses(
         why = f": {worktree.lock_reason}" if worktree.lock_reason else ""
         found.append(Loss("locked", f"The worktree is locked{why}."))
     return _joined(found)
+
+
+def _vanished(worktree: Worktree, admin: str | None) -> bool:
+    if worktree.state == "missing":
+        return admin is not None and not os.path.lexists(admin)
+    return not os.path.lexists(worktree.path)
 
 
 async def _closed(what: str, check: Awaitable[list[Loss]]) -> list[Loss]:
@@ -115,16 +142,12 @@ async def _changed(git: Git, path: str) -> list[Loss]:
     untracked = [entry.path for entry in entries if entry.kind == "?"]
     if untracked:
         items = await git.disk(_sized, path, untracked)
-        found.append(
-            Loss("untracked", f"{_counted(len(untracked), 'file', 'files')} git does not track.", items)
-        )
+        found.append(Loss("untracked", f"{_counted(len(untracked), 'file', 'files')} git does not track.", items))
     return found
 
 
 async def _ignored(git: Git, path: str) -> list[Loss]:
-    done = await git.run(
-        "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--directory", cwd=path
-    )
+    done = await git.run("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--directory", cwd=path)
     names = [name for name in done.text.split("\0") if name]
     items = [item for item in await git.disk(_sized, path, names) if item.bytes is not None]
     if not items:
@@ -157,9 +180,7 @@ async def _hidden(git: Git, path: str) -> list[Loss]:
         found.append(Loss("uncommitted", message, items))
     full = [item for item in await git.disk(_sized, path, modules) if item.bytes is not None]
     if full or await git.disk(_has_modules, path):
-        found.append(
-            Loss("unverified", "Submodules are checked out here; what is in them was not checked.", full)
-        )
+        found.append(Loss("unverified", "Submodules are checked out here; what is in them was not checked.", full))
     return found
 
 
@@ -210,16 +231,83 @@ async def _detached_commits(git: Git, repository: Repository, worktree: Worktree
     return [Loss("unreachable_commits", message, found)]
 
 
-async def _branch_commits(
-    git: Git, repository: Repository, worktree: Worktree, row: Made | None
-) -> list[Loss]:
+async def _branch_commits(git: Git, repository: Repository, worktree: Worktree, row: Made | None) -> list[Loss]:
     branch, head = worktree.branch, worktree.head
     assert branch is not None and head is not None
     found = await _only_in(git, repository, head, [f"--exclude={branch}"])
-    if not found or await _is_squashed(git, repository, head, row):
+    if not found or await _are_squashed(git, repository, {head}, row):
         return []
     message = f"{_counted(len(found), 'commit', 'commits')} of {branch} that nothing else holds."
     return [Loss("unreachable_commits", message, found)]
+
+
+async def _own_commits(
+    git: Git,
+    repository: Repository,
+    worktree: Worktree,
+    row: Made | None,
+    delete_branch: bool,
+    admin: str,
+) -> list[Loss]:
+    """What only the refs and the reflog in its admin folder hold; what its head holds is looked at elsewhere."""
+    log = None
+    if worktree.branch is not None and not delete_branch:  # its reflog stays, with all that was amended
+        log = os.path.join(repository.common_dir, "logs", HEADS + worktree.branch)
+    tips = await git.disk(_own_tips, admin)
+    kept = (await git.disk(_logged, log) if log else set()) | ({worktree.head} if worktree.head else set())
+    tips -= kept
+    if not tips:
+        return []
+    question = "".join([*(f"{sha}\n" for sha in sorted(tips)), *(f"^{sha}\n" for sha in sorted(kept))])
+    done = await git.run(
+        "log",
+        "-z",
+        "--format=%H%n%P%n%h %s",
+        "--topo-order",
+        f"--max-count={_COMMITS_AT_MOST}",
+        "--no-show-signature",
+        "--ignore-missing",
+        "--stdin",
+        "--not",
+        "--branches",
+        "--tags",
+        "--remotes",
+        cwd=repository.common_dir,
+        input=question.encode(),
+    )
+    found = [line.split("\n", 2) for line in done.text.split("\0") if line]
+    if not found:
+        return []
+    newest = {sha for sha, *_ in found} - {parent for _, parents, _ in found for parent in parents.split()}
+    if len(newest) <= _SQUASHES_AT_MOST and await _are_squashed(git, repository, newest, row):
+        return []
+    items = [Item(line, None) for _, _, line in found]
+    message = f"{_counted(len(items), 'commit', 'commits')} that only this worktree's own history remembers."
+    return [Loss("unreachable_commits", message, items)]
+
+
+def _own_tips(admin: str) -> set[str]:
+    tips = _logged(os.path.join(admin, "logs", "HEAD"))
+    paths = [os.path.join(admin, name) for name in _OWN_REFS]
+    for folder, _, names in os.walk(os.path.join(admin, "refs")):
+        paths += [os.path.join(folder, name) for name in names]
+    for path in paths:
+        match = _REF.match(read_line(path) or "")
+        if match:
+            tips.add(match[1])
+    return {sha for sha in tips if sha.strip("0")}
+
+
+def _logged(path: str) -> set[str]:
+    """All that the newest entries of a reflog name.  Raises ``OSError``."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_BYTES_AT_MOST))
+            lines = file.read(_LOG_BYTES_AT_MOST).decode("utf-8", "replace").split("\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    matches = (_LOGGED.match(line) for line in lines[-_LOGGED_AT_MOST - 1 :])
+    return {sha for match in matches if match for sha in match.groups() if sha.strip("0")}
 
 
 async def _only_in(git: Git, repository: Repository, head: str, but: list[str]) -> list[Item]:
@@ -241,17 +329,17 @@ async def _only_in(git: Git, repository: Repository, head: str, but: list[str]) 
     return [Item(line, None) for line in done.text.split("\0") if line]
 
 
-async def _is_squashed(git: Git, repository: Repository, head: str, row: Made | None) -> bool:
-    """Is all that ``head`` changed in its base, or in the default base?"""
+async def _are_squashed(git: Git, repository: Repository, heads: set[str], row: Made | None) -> bool:
+    """Is all that each of ``heads`` changed in its base, or in the default base?"""
     choice = BaseChoice(None)
     named = [HEADS + row.base_ref, "refs/remotes/" + row.base_ref] if row and row.base_ref else []
     found = await commits(git, named, repository.root)
     refs = await read_refs(git, repository)
     base = choice.choose(await choice.read(git, refs, repository.root), refs.remote_default, None)
     bases = {found[name].sha for name in named if name in found} | ({base.sha} if base else set())
-    bases.discard(head)
-    standings = await History(git).compare({(head, sha) for sha in bases}, repository.common_dir)
-    return any(standing.squashed for standing in standings.values())
+    pairs = {(head, sha) for head in heads for sha in bases if sha != head}
+    standings = await History(git).compare(pairs, repository.common_dir)
+    return heads <= {head for (head, _), standing in standings.items() if standing.squashed}
 
 
 def _sized(top: str, names: list[str]) -> list[Item]:

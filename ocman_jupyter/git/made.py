@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
-from ocman_jupyter.errors import PathConflict
 from ocman_jupyter.store import Store
 
-T = TypeVar("T")
 _COLUMNS = "path, identity, branch, branch_made, base_ref, base_sha, state, created"
 
 
@@ -35,17 +31,6 @@ def _made(row: tuple[object, ...]) -> Made:
     return replace(made, branch_made=bool(made.branch_made))
 
 
-async def _run(store: Store, work: Callable[[sqlite3.Connection], T]) -> T:
-    try:
-        return await store.run(work)
-    except sqlite3.OperationalError as error:
-        raise PathConflict(
-            f"ocman's state file cannot be used: {error}.",
-            hint="Free some space, or make the file writable.",
-            details={"path": str(store.path)},
-        ) from error
-
-
 async def of_repository(store: Store, identity: str) -> dict[str, Made]:
     """All rows of a repository by path."""
 
@@ -53,7 +38,7 @@ async def of_repository(store: Store, identity: str) -> dict[str, Made]:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM worktrees WHERE identity = ?", (identity,))
         return [_made(row) for row in rows]
 
-    return {made.path: made for made in await _run(store, work)}
+    return {made.path: made for made in await store.run(work)}
 
 
 async def at(store: Store, path: str) -> Made | None:
@@ -63,7 +48,7 @@ async def at(store: Store, path: str) -> Made | None:
         row = connection.execute(f"SELECT {_COLUMNS} FROM worktrees WHERE path = ?", (path,)).fetchone()
         return _made(row) if row else None
 
-    return await _run(store, work)
+    return await store.run(work)
 
 
 async def save(store: Store, made: Made) -> None:
@@ -82,7 +67,7 @@ async def save(store: Store, made: Made) -> None:
     def work(connection: sqlite3.Connection) -> None:
         connection.execute(f"INSERT OR REPLACE INTO worktrees ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", values)
 
-    await _run(store, work)
+    await store.run(work)
 
 
 async def forget(store: Store, path: str) -> None:
@@ -91,4 +76,4 @@ async def forget(store: Store, path: str) -> None:
     def work(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM worktrees WHERE path = ?", (path,))
 
-    await _run(store, work)
+    await store.run(work)

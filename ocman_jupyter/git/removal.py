@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Collection
 
-from ocman_jupyter.errors import MainWorktree, NoSuchWorktree, PathConflict, WouldLoseWork
+from ocman_jupyter.errors import MainWorktree, NoSuchWorktree, PathConflict, StateUnusable, WouldLoseWork
 from ocman_jupyter.git import made
 from ocman_jupyter.git.adding import together
 from ocman_jupyter.git.checkouts import Checkout, checkouts
-from ocman_jupyter.git.command import Git, GitFailed, explain
+from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.lock import only_one
-from ocman_jupyter.git.losses import Loss, losses
+from ocman_jupyter.git.losses import Loss, losses, size_of
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.names import slug
 from ocman_jupyter.git.paths import is_within, shown
-from ocman_jupyter.git.records import Reason, Rescued, Worktree
+from ocman_jupyter.git.records import Item, Reason, Rescued, Worktree
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.git.rescue import copy_out, target, write_out
@@ -76,16 +77,23 @@ async def remove(
         found = await removal.losses()
         accepted = set(accept)
         rescued: list[Rescued] = []
+        copied: set[str] = set()
         if rescue_to is not None:
             chosen = [loss for loss in found if loss.code in rescue]
             _refuse([loss for loss in found if loss not in chosen and loss.code not in accepted], [])
             rescued = await removal.rescue(chosen, rescue_to)
             found, before = await removal.losses(), {loss.code: loss for loss in chosen}
-            accepted |= {
+            copied = {
                 loss.code for loss in found if loss.code in before and loss.items == before[loss.code].items
-            }
+            } - accepted
+            accepted |= copied
         _refuse([loss for loss in found if loss.code not in accepted], rescued)
-        await removal.delete(found, accepted)
+        try:
+            await removal.delete(found, accepted, copied)
+        except (WouldLoseWork, PathConflict, StateUnusable) as error:
+            if rescued:
+                error.details["rescued"] = [one._asdict() for one in rescued]
+            raise
         return await removal.delete_branch(), rescued
 
 
@@ -116,15 +124,17 @@ class _Removal:
     ) -> None:
         self._git, self._store, self._repository = git, store, repository
         self._one, self._row = one, row
-        self._worktree = record(one, row)
+        self._worktree = record(one, row).model_copy(update={"path": one.path})
         elsewhere = any(one.branch in other.in_use for other in places if other is not one)
         ours = row is not None and row.branch_made and row.branch == one.branch
         self._takes_branch = delete_branch and ours and not elsewhere
 
     @classmethod
-    async def of(
-        cls, git: Git, store: Store, repository: Repository, path: str, delete_branch: bool
-    ) -> _Removal:
+    async def of(cls, git: Git, store: Store, repository: Repository, path: str, delete_branch: bool) -> _Removal:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise NoSuchWorktree(details={"path": ascii(path)}) from None
         places, row = await together(checkouts(git, repository), made.at(store, path))
         one = next((one for one in places if one.path == path), None)
         if one is None:
@@ -133,8 +143,10 @@ class _Removal:
             raise MainWorktree(details={"path": shown(path)})
         return cls(git, store, repository, places, one, row, delete_branch)
 
-    async def losses(self) -> list[Loss]:
-        return await losses(self._git, self._repository, self._worktree, self._row, self._takes_branch)
+    async def losses(self, path: str | None = None) -> list[Loss]:
+        """Of its folder, which may be at ``path`` for the moment."""
+        worktree = self._worktree.model_copy(update={"path": path}) if path else self._worktree
+        return await losses(self._git, self._repository, worktree, self._row, self._takes_branch, self._one.admin)
 
     async def rescue(self, chosen: list[Loss], rescue_to: str) -> list[Rescued]:
         top = self._one.path
@@ -152,26 +164,94 @@ class _Removal:
                 rescued.append(Rescued(name, shown(goal), len(staged.out)))
         return rescued
 
-    async def delete(self, found: list[Loss], accepted: set[str]) -> None:
+    async def delete(self, found: list[Loss], accepted: set[str], copied: set[str]) -> None:
+        """Delete what was ``found``; what came later is kept.
+
+        The folder is put aside first, so that nobody meets it by its name any more, then compared once
+        more, and only the files that were there before that look are deleted.  Cut short at any point, all
+        that was not to be lost is still on the disk.
+
+        ``copied``: codes that are accepted only because their files were copied as they were found.
+        """
         one = self._one
-        codes = {loss.code for loss in found}
-        said = None
-        if one.state in ("moved", "not_a_worktree"):
+        if one.state == "missing":
+            await self._finish(await self._unregister([]), accepted)
+            return
+        if one.admin is None and not is_within(one.path, self._repository.worktrees_root):
+            raise PathConflict(f"{shown(one.path)} is not ours to remove.", details={"path": shown(one.path)})
+        aside = os.path.join(os.path.dirname(one.path), f".removing-{secrets.token_hex(8)}")
+        try:
+            os.rename(one.path, aside)
+        except FileNotFoundError:
+            raise NoSuchWorktree(
+                f"There is no worktree at {shown(one.path)}.", details={"path": shown(one.path)}
+            ) from None
+        except OSError:  # another file system is mounted there, or its parent is not ours to write
+            _refuse(_came_later(found, await self.losses(), accepted, copied), [])
+            await self._delete_in_place({loss.code for loss in found}, accepted)
+            return
+        try:
+            known = await self._git.disk(_inventory, aside)
+            _refuse(_came_later(found, await self.losses(aside), accepted, copied), [])
+            force = ["--force", "--force"] if any(loss.code == "locked" for loss in found) else []
+            said = await self._unregister(force)
+        except OSError as error:
+            self._move_back(aside)
+            raise PathConflict(
+                f"{shown(one.path)} could not be looked at: {error.strerror or error}.",
+                details={"path": shown(one.path)},
+            ) from error
+        except BaseException:
+            self._move_back(aside)
+            raise
+        if said is not None and said.code != 0 and one.state == "ok":
+            self._move_back(aside)
+        else:
+            left, error = await self._git.disk(_delete_known, aside, known)
+            if left or error:
+                self._move_back(aside)
+                _refuse(left, [])
+                raise PathConflict(
+                    f"{shown(one.path)} could not be removed wholly: {error}.", details={"path": shown(one.path)}
+                )
+        await self._finish(said, accepted)
+
+    async def _unregister(self, force: list[str]) -> Completed | None:
+        one = self._one
+        if one.state != "ok" and one.admin is None:
+            return None
+        if one.state == "missing" and one.locked:
+            force = ["--force", "--force"]  # git wants it twice
+        return await self._git.run(
+            "worktree",
+            "remove",
+            *force,
+            "--",
+            one.path,
+            cwd=self._repository.common_dir,
+            write=True,
+            ok=_ANY,
+        )
+
+    async def _delete_in_place(self, codes: set[str], accepted: set[str]) -> None:
+        if self._one.state in ("moved", "not_a_worktree"):
             await self._git.disk(self._delete_folder)
-        if one.state == "ok" or one.admin is not None:
-            force = ["--force"] if codes & {"uncommitted", "untracked", "unverified"} else []
-            if "locked" in codes:  # git wants it twice
-                force = ["--force", "--force"]
-            said = await self._git.run(
-                "worktree",
-                "remove",
-                *force,
-                "--",
-                one.path,
-                cwd=self._repository.common_dir,
-                write=True,
-                ok=_ANY,
-            )
+        force = ["--force"] if codes & {"uncommitted", "untracked", "unverified"} else []
+        await self._finish(await self._unregister(["--force", "--force"] if "locked" in codes else force), accepted)
+
+    def _move_back(self, aside: str) -> None:
+        try:
+            os.rename(aside, self._one.path)
+        except OSError as error:
+            raise PathConflict(
+                f"{shown(self._one.path)} could not be removed; its files are in {shown(aside)} now.",
+                hint="Move them back, then run `git worktree repair` there.",
+                details={"path": shown(self._one.path), "moved_to": shown(aside)},
+            ) from error
+
+    async def _finish(self, said: Completed | None, accepted: set[str]) -> None:
+        """Raise unless it is gone, then forget it."""
+        one = self._one
         if await self._git.disk(os.path.lexists, one.path) or (said and said.code and one.state == "ok"):
             _refuse([loss for loss in await self.losses() if loss.code not in accepted], [])
             error = explain(("worktree", "remove"), said, one.path) if said else None
@@ -185,10 +265,8 @@ class _Removal:
         await made.forget(self._store, one.path)
 
     def _delete_folder(self) -> None:
-        """A folder that git does not know, or not any more: of ours only."""
+        """A folder that git does not know, or not any more."""
         path = self._one.path
-        if self._one.admin is None and not is_within(path, self._repository.worktrees_root):
-            raise PathConflict(f"{shown(path)} is not ours to remove.", details={"path": shown(path)})
         try:
             shutil.rmtree(path)
         except OSError as error:
@@ -217,3 +295,54 @@ class _Removal:
             ok=_ANY,
         )
         return True
+
+
+def _came_later(before: list[Loss], now: list[Loss], accepted: set[str], copied: set[str]) -> list[Loss]:
+    """What may not be lost of what there is ``now``: of another kind, or not there ``before``."""
+    known = {loss.code: loss for loss in before}
+    later = []
+    for loss in now:
+        if loss.code not in accepted or loss.code not in known:
+            later.append(loss)
+            continue
+        # What may be lost may also grow; what was copied has to be as it was.
+        old = {(item.path, item.bytes if loss.code in copied else None) for item in known[loss.code].items}
+        items = [item for item in loss.items if (item.path, item.bytes if loss.code in copied else None) not in old]
+        if items:
+            later.append(Loss(loss.code, loss.message, items))
+    return later
+
+
+def _inventory(top: str) -> tuple[list[str], list[str]]:
+    """All files, and all folders with the deepest last; links are not followed."""
+    files, folders = [], [top]
+    for folder in folders:  # grows meanwhile
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.path)
+    return files, folders
+
+
+def _delete_known(top: str, known: tuple[list[str], list[str]]) -> tuple[list[Loss], str | None]:
+    """Delete these files and folders; returns what is there besides, and why something could not go."""
+    files, folders = known
+    why = None
+    for delete, paths in ((os.unlink, files), (os.rmdir, reversed(folders))):
+        for path in paths:
+            try:
+                delete(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                why = why or error.strerror or str(error)
+    if why is None:
+        return [], None
+    expected = {*files, *folders}
+    try:
+        there = [path for paths in _inventory(top) for path in paths]
+        items = [Item(os.path.relpath(path, top), size_of(path)) for path in there if path not in expected]
+    except OSError:
+        return [], why
+    if not items:
+        return [], why
+    return [Loss("untracked", "Files appeared while the worktree was being removed; they were kept.", items)], why

@@ -20,6 +20,11 @@ def target(rescue_to: str, worktree: str) -> str:
         real = os.path.realpath(rescue_to)
     except ValueError:
         raise PathConflict("The folder to rescue to is not a valid path.") from None
+    except OSError as error:
+        raise PathConflict(
+            f"The folder to rescue to cannot be used: {error.strerror or error}.",
+            details={"path": shown(rescue_to)},
+        ) from error
     if not os.path.isabs(rescue_to) or is_within(real, os.path.realpath(worktree)):
         raise PathConflict(
             "The folder to rescue to must be an absolute path outside the worktree.",

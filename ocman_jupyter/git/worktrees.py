@@ -135,18 +135,26 @@ class Worktrees:
 
         Raises ``NoSuchWorktree``.
         """
-        missing = NoSuchWorktree(f"There is no worktree at {shown(path)}.", details={"path": shown(path)})
         try:
-            os.fsencode(path)
+            missing = NoSuchWorktree(f"There is no worktree at {shown(path)}.", details={"path": shown(path)})
+            path.encode()
             real = await self._git.disk(os.path.realpath, path)
-        except ValueError:
+            real.encode()
+        except ValueError:  # a NUL byte, or not UTF-8
             raise NoSuchWorktree(details={"path": ascii(path)}) from None
+        except OSError as error:
+            raise missing from error
         if not os.path.isabs(path):
             raise missing
-        for directory in await self._git.disk(_owners, real, await made.at(self._store, real)):
+        row = await made.at(self._store, real)
+        try:
+            owners = await self._git.disk(_owners, real, row)
+        except (OSError, ValueError) as error:
+            raise missing from error
+        for directory in owners:
             try:
                 repository = await self.repositories.resolve(directory)
-            except (NotARepository, NoSuchDirectory, GitFailed):
+            except (NotARepository, NoSuchDirectory, GitFailed, OSError, ValueError):
                 continue
             _, listed = await self.list(repository, changes=False)
             for one in listed:
@@ -159,7 +167,10 @@ class Worktrees:
 
         Raises ``DirectoryMissing``: it is gone, or lost its ``.git`` and would resolve to another repository.
         """
-        gone = DirectoryMissing(f"{shown(path)} is not a worktree any more.", details={"path": shown(path)})
+        try:
+            gone = DirectoryMissing(f"{shown(path)} is not a worktree any more.", details={"path": shown(path)})
+        except ValueError:  # half of a surrogate pair
+            raise DirectoryMissing(details={"path": ascii(path)}) from None
         stamp = await self._git.disk(_link_stamp, path)
         if stamp is None:
             raise gone
@@ -169,8 +180,12 @@ class Worktrees:
             done = await self._git.run("rev-parse", "--show-toplevel", cwd=path)
         except (NotARepository, NoSuchDirectory) as error:
             raise gone from error
-        top = await self._git.disk(os.path.realpath, done.text.removesuffix("\n"))
-        if top != await self._git.disk(os.path.realpath, path):
+        try:
+            top = await self._git.disk(os.path.realpath, done.text.removesuffix("\n"))
+            real = await self._git.disk(os.path.realpath, path)
+        except (OSError, ValueError) as error:
+            raise gone from error
+        if top != real:
             gone.details["toplevel"] = shown(top)
             raise gone
         self._verified[path] = stamp
@@ -248,12 +263,12 @@ def _link_stamp(path: str) -> tuple[object, ...] | None:
     dot_git = os.path.join(path, ".git")
     try:
         here, info = os.stat(path), os.lstat(dot_git)
+        link = link_of(path)
+        back: object = None
+        if link is not None:
+            back = read_line(os.path.join(link, "gitdir"))
+            if back is None or not is_within(os.path.realpath(dot_git), os.path.realpath(path)):
+                return None
     except (OSError, ValueError):
         return None
-    link = link_of(path)
-    back: object = None
-    if link is not None:
-        back = read_line(os.path.join(link, "gitdir"))
-        if back is None or not is_within(os.path.realpath(dot_git), os.path.realpath(path)):
-            return None
     return (here.st_dev, here.st_ino, info.st_ino, info.st_mtime_ns, link, back)

@@ -120,6 +120,8 @@ class SessionList(BaseModel):
 
 
 _SHORT = Field(default=None, max_length=1000)
+_MODEL = Field(default=None, max_length=1000, pattern=r"^[^/]+/.+")
+"""``provider/model``."""
 _TEXT = Field(default=None, max_length=1_000_000)
 
 
@@ -129,7 +131,7 @@ class SessionRequest(Request):
     title: str | None = _SHORT
     prompt: str | None = _TEXT
     agent: str | None = _SHORT
-    model: str | None = _SHORT
+    model: str | None = _MODEL
     inherit_from: str | None = _SHORT
     request_id: str | None = Field(default=None, min_length=1, max_length=200)
 
@@ -138,7 +140,7 @@ class PromptRequest(Request):
     text: str = Field(min_length=1, max_length=1_000_000)
     files: list[str] = []
     agent: str | None = _SHORT
-    model: str | None = _SHORT
+    model: str | None = _MODEL
 
 
 class RenameRequest(Request):
@@ -205,7 +207,7 @@ class WorktreeRequest(Request):
     title: str | None = _SHORT
     prompt: str | None = _TEXT
     agent: str | None = _SHORT
-    model: str | None = _SHORT
+    model: str | None = _MODEL
     session: Literal["none", "new", "auto"] = "auto"
     carry: bool = True
     setup: bool = True

@@ -76,7 +76,7 @@ class Transcript:
 
     def failed(self, error: str) -> None:
         """A turn that failed outside of any message."""
-        self._line(f"! failed: {error}")
+        self._line(f"! failed: {one_line(error, 400)}")
 
     def ask(self, ask: Json) -> None:
         """Say that the session needs the user, once for each ask."""

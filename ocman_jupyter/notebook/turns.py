@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from ..errors import NoSuchSession, ServerUnreachable
+from ..errors import NoSuchSession, OpenCodeUnreachable, ServerUnreachable
 from .client import Client
 from .transcript import Transcript, failure, words
 
@@ -47,14 +47,21 @@ async def follow(
 
     ``send`` is awaited once the events flow, so nothing of its turn is missed; the turn that is waited for
     is then that of the message it sent.  Without it a session that rests gives its last turn at once, unless
-    work that was just sent has yet to begin.
+    work that was just sent has yet to begin.  An OpenCode that is gone is launched only for ``send``.
     """
     async with _Events(client, session_id) as events:
         first = await events.first()
         transcript.event(first)
         session = first.get("data") or {}
         status = str(session.get("status") or "unknown")
-        history = await _history(client, session_id)
+        try:
+            history = await _history(client, session_id)
+        except OpenCodeUnreachable:
+            if not send or not session.get("directory"):
+                raise
+            # Sending launches it, reading does not; and what is there already must be known before.
+            await client.ensure(session["directory"])
+            history = await _history(client, session_id)
         known = {message["info"]["id"] for message in history}
         own: str | None = None if send else _last_user(history, set())
         if send:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidRequest, NoSuchSession, OpenCodeError
 from . import choose, views
 from .client import Client
+from .text import one_line
 from .transcript import Transcript
 from .turns import follow
 
@@ -294,15 +295,30 @@ class Verbs:
 def absolute(directory: str | os.PathLike[str] | None) -> str:
     """``directory`` (or the working directory) as an absolute path; links stay, the host resolves them.
 
-    Raises ``InvalidRequest`` when the working directory itself is gone.
+    Raises ``InvalidRequest`` when the working directory itself is gone, and for a path that is not UTF-8.
     """
     try:
-        return os.path.abspath(os.path.expanduser(os.fspath(directory or os.curdir)))
+        path = os.path.abspath(os.path.expanduser(os.fspath(directory or os.curdir)))
     except FileNotFoundError:
         raise InvalidRequest(
             "The working directory of this process is gone.",
             hint="Change to another one, or name a directory.",
         ) from None
+    check_utf8(path)
+    return path
+
+
+def check_utf8(text: str) -> None:
+    """Refuse what cannot be said in JSON: git and OpenCode are told of everything in UTF-8.
+
+    Raises ``InvalidRequest``.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A byte that is not UTF-8 comes as a surrogate; it is shown as that byte.
+        shown = "".join(f"\\x{ord(c) & 0xFF:02x}" if "\ud800" <= c <= "\udfff" else c for c in text)
+        raise InvalidRequest(f'"{one_line(shown)}" is not valid UTF-8.') from None
 
 
 def _not_empty(prompt: str | None) -> None:

@@ -27,6 +27,8 @@ class Answer:
         self.data = data
         self._verbs = verbs
 
+    _how = property(lambda self: "%ocman" if self._verbs is None else self._verbs.how)
+
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name != "data" and name in self.data:
             return self.data[name]
@@ -74,11 +76,13 @@ class Rows(Answer):
 
     def __repr__(self) -> str:
         rows = [self.row(data) for data in self.data[self.key]]
-        return "\n".join([table(self.head, rows) if rows else self.empty, *map(clean, self.notes())])
+        body = table(self.head, rows) if rows else self.empty.replace("%ocman", self._how)
+        return "\n".join([body, *map(clean, self.notes())])
 
     def _repr_html_(self) -> str:
         rows = [self.row(data) for data in self.data[self.key]]
-        body = html_table(self.head, rows) if rows else f"<div>{escape(self.empty)}</div>"
+        nothing = escape(self.empty.replace("%ocman", self._how))
+        body = html_table(self.head, rows) if rows else f"<div>{nothing}</div>"
         return body + "".join(f"<div>{escape(note)}</div>" for note in self.notes())
 
 
@@ -90,7 +94,7 @@ class HasSession(Answer):
 
         session_id = self.data.get("session_id") or self.data.get("id")
         if not session_id:
-            raise NoSuchSession("There is no session here.", hint="Make one: `%ocman wt BRANCH`.")
+            raise NoSuchSession("There is no session here.", hint=f"Make one: `{self._how} wt BRANCH`.")
         return str(session_id)
 
     def prompt(self, text: str, wait: bool = False) -> Any:

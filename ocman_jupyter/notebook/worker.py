@@ -26,18 +26,23 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Running(Generic[T]):
-    """Work that was started on the background loop."""
+    """Work of the background loop, once :meth:`start` was called."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self._loop = loop
+        self._work = work
         self._task: asyncio.Task[T] | None = None
         self.outcome: Future[T] = Future()
         """Done when the work has really ended, also after a cancel."""
-        loop.call_soon_threadsafe(self._start, work)
 
-    def _start(self, work: Coroutine[Any, Any, T]) -> None:
-        self._task = self._loop.create_task(work)
-        self._task.add_done_callback(self._finish)
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        self._loop.call_soon_threadsafe(self._start)
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = self._loop.create_task(self._work)
+            self._task.add_done_callback(self._finish)
 
     def _finish(self, task: asyncio.Task[T]) -> None:
         try:
@@ -53,7 +58,14 @@ class Running(Generic[T]):
 
     def cancel(self) -> None:
         """Ask the work to stop and undo; :attr:`outcome` is done when it has."""
-        self._loop.call_soon_threadsafe(lambda: self._task.cancel() if self._task else None)
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._work.close()
+            self.outcome.cancel()
 
 
 class Worker:
@@ -65,11 +77,18 @@ class Worker:
         self._pid = 0
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Running[T]:
-        """Start ``work``.  A forked child, where the parent's thread does not run, gets its own loop."""
+        """Start ``work``."""
+        running = self.prepare(work)
+        running.start()
+        return running
+
+    def prepare(self, work: Coroutine[Any, Any, T]) -> Running[T]:
+        """``work``, to be started.  A forked child, where the parent's thread does not run, gets its own loop."""
         with self._lock:
             if self._loop is None or self._pid != os.getpid():
-                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="ocman-notebook", daemon=True).start()
+                loop = asyncio.new_event_loop()
+                threading.Thread(target=loop.run_forever, name="ocman-notebook", daemon=True).start()
+                self._loop, self._pid = loop, os.getpid()
             return Running(self._loop, work)
 
 
@@ -128,9 +147,12 @@ def wait(
     """
     reports = reports or Reports()
     done = object()
-    running = WORKER.submit(work)
+    running: Running[T] | None = None
     begun = time.monotonic()
     try:
+        # In two steps: Ctrl-C may come while the start is under way, and what has begun must be in hand then.
+        running = WORKER.prepare(work)
+        running.start()
         running.outcome.add_done_callback(lambda outcome: reports.put(done))
         ended = False
         while not ended:
@@ -143,7 +165,11 @@ def wait(
                 tick(time.monotonic() - begun)
         return running.outcome.result()
     except KeyboardInterrupt:
-        if not keep:
+        if running is None:
+            work.close()
+        elif keep:
+            running.start()
+        else:
             running.cancel()
             deadline = time.monotonic() + grace
             while not running.outcome.done() and time.monotonic() < deadline:

@@ -8,10 +8,10 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from .. import errors
 from ..settings import OcmanSettings
+from ..store import PrivateLock
 from .flights import Say
 
 STEP = 0.05
@@ -24,24 +24,18 @@ MARGIN = 30.0
 async def locked(settings: OcmanSettings, identity: str, say: Say) -> AsyncIterator[None]:
     """Hold the repository's lock, which ends with the program that holds it.
 
-    Raises ``OpenCodeUnreachable`` when another program holds it for longer than a launch can take.
+    Raises ``OpenCodeUnreachable`` when another program holds it for longer than a launch can take,
+    ``StateUnusable`` when the lock cannot be made.
     """
-    from filelock import FileLock, Timeout
-
-    directory = await asyncio.to_thread(settings.private_dir, str(Path(settings.data_dir) / "locks"))
-    lock = FileLock(directory / f"{digest(identity)}.instance.lock", timeout=0, thread_local=False)
+    lock = await asyncio.to_thread(PrivateLock, settings, f"{digest(identity)}.instance.lock")
     begun = time.monotonic()
     told = 0
-    while True:
-        try:
-            await asyncio.to_thread(lock.acquire)
-            break
-        except Timeout:
-            waited = time.monotonic() - begun
+    while not await asyncio.to_thread(lock.acquire):
+        waited = time.monotonic() - begun
         if waited > 2 * settings.launch_timeout + MARGIN:
             raise errors.OpenCodeUnreachable(
                 "Another program has been starting or stopping this OpenCode for too long.",
-                details={"lock": str(lock.lock_file)})
+                details={"lock": str(lock.path)})
         if int(waited) > told:
             told = int(waited)
             say(f"Waiting for another program that starts or stops OpenCode ({told} s)")

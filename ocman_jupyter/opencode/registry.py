@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from ..store import Store
 from .processes import Process
+
+log = logging.getLogger(__name__)
 
 Owner = Literal["ocman", "user"]
 State = Literal["launching", "running", "stopping"]
@@ -59,15 +63,31 @@ class Record:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Record | None:
+    def from_json(cls, text: str | bytes) -> Record | None:
         """``None`` for what cannot be understood: a bad record must not keep anything from starting."""
         try:
             values = json.loads(text)
             names = {one.name for one in dataclasses.fields(cls)}
             record = cls(**{name: value for name, value in values.items() if name in names})
-        except (ValueError, TypeError, AttributeError):
+            return record if record._is_sound() else None
+        except (ValueError, TypeError, AttributeError, RecursionError):
             return None
-        return record if record.state in ("launching", "running", "stopping") else None
+
+    def _is_sound(self) -> bool:
+        """Whether all of it can be used as what it should be.  May raise ``ValueError`` when it is not."""
+        texts = [self.identity, self.root, self.cwd, self.url, self.pid_mark, self.launch_mark, self.username,
+                 self.launch_id, self.log_path]
+        texts += [one for one in (self.password, self.tmux_session, self.version) if one is not None]
+        return (
+            all(isinstance(one, str) and b"\0" not in one.encode("utf-8", "surrogateescape") for one in texts)
+            and self.identity.startswith("/") and self.root.startswith("/") and self.cwd.startswith("/")
+            and self.state in get_args(State) and self.owner in get_args(Owner)
+            and self.launcher in ("tmux", "process", "") and isinstance(self.seeded, bool)
+            and _is_url(self.url) and _is_number(self.port, int, 65535)
+            and all(one is None or _is_number(one, int, 2**31 - 1) for one in (self.pid, self.launch_pid))
+            and _is_number(self.launched_at, (int, float), 1e11)
+            and (self.started_at is None or _is_number(self.started_at, (int, float), 1e11))
+        )
 
 
 class Registry:
@@ -75,12 +95,14 @@ class Registry:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._told: set[str] = set()
+        """Rows whose record was logged as broken."""
 
     async def get(self, identity: str) -> Record | None:
         key = _key(identity)
         row = await self._store.run(lambda db: db.execute(
-            "SELECT record FROM instances WHERE identity = ?", (key,)).fetchone())
-        return Record.from_json(row[0]) if row else None
+            "SELECT CAST(record AS BLOB) FROM instances WHERE identity = ?", (key,)).fetchone())
+        return self._read(key, row[0]) if row else None
 
     async def put(self, record: Record) -> None:
         values = (_key(record.identity), record.to_json())
@@ -94,8 +116,29 @@ class Registry:
 
     async def all(self) -> list[Record]:
         rows = await self._store.run(lambda db: db.execute(
-            "SELECT record FROM instances ORDER BY identity").fetchall())
-        return [record for record in (Record.from_json(row[0]) for row in rows) if record]
+            "SELECT CAST(identity AS BLOB), CAST(record AS BLOB) FROM instances ORDER BY identity").fetchall())
+        found = (self._read(key.decode("utf-8", "replace"), text) for key, text in rows)
+        return [record for record in found if record]
+
+    def _read(self, key: str, text: bytes) -> Record | None:
+        """The record of a row; a broken one counts as none, so that it keeps nothing from working."""
+        record = Record.from_json(text)
+        if record is not None and _key(record.identity) == key:
+            return record
+        if key not in self._told:
+            self._told.add(key)
+            log.warning("The record of the OpenCode of %s is broken and not looked at.", key)
+        return None
+
+
+def _is_number(value: Any, kind: type | tuple[type, ...], most: float) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _is_url(value: str) -> bool:
+    """Also the empty one, of an OpenCode that does not listen yet."""
+    parts = urlsplit(value)
+    return not value or (parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0)
 
 
 def _key(identity: str) -> str:

@@ -14,8 +14,9 @@ OPENCODE: Errors = (
     errors.OpenCodeNeedsPassword,
     errors.OpenCodeError,
     errors.OpenCodeUnreachable,
+    errors.StateUnusable,
 )
-"""Asking an OpenCode that runs."""
+"""Asking an OpenCode that runs, which the registry names."""
 
 PLACE: Errors = (
     *HOST,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ocman_jupyter import __version__
-from ocman_jupyter.errors import LaunchFailed, NoCommits, WouldLoseWork
+from ocman_jupyter.errors import LaunchFailed, NoCommits, OpenCodeUnreachable, WouldLoseWork
 from ocman_jupyter.hosts.host import Check
 from tests.cli.conftest import Answer
 from tests.notebook.fake import FakeHost, loss, permission
@@ -74,10 +74,71 @@ def test_error_for_people_goes_to_stderr_with_code_hint_and_output(ocman: Ocman,
     assert "cannot open config" in err and "\x1b" not in err
 
 
-def test_a_fault_of_ours_is_an_error_object_too(ocman: Ocman, fake: FakeHost) -> None:
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_fault_of_ours_is_a_line_and_its_place_only_when_asked_for(
+    ocman: Ocman, fake: FakeHost, monkeypatch: pytest.MonkeyPatch, debug: bool
+) -> None:
+    monkeypatch.setenv("OCMAN_DEBUG", "1" if debug else "")
+    fake.fail = RuntimeError("boom\nmore")
+    code, out, err = ocman("sessions")
+    assert code == 1 and out == "" and "error [internal]: RuntimeError: boom more\n" in err
+    assert ("Traceback" in err) == debug and ("OCMAN_DEBUG=1" in err) != debug
     fake.fail = RuntimeError("boom")
     code, out, err = ocman("sessions", "--json")
-    assert code == 1 and json.loads(out)["code"] == "internal" and "RuntimeError: boom" in err
+    assert code == 1 and json.loads(out)["code"] == "internal" and "boom" in json.loads(out)["message"]
+    assert ("Traceback" in err) == debug
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("wt", "bad\udcff"),
+        ("worktrees", "bad\udcff"),
+        ("-C", "bad\udcff", "sessions"),
+        ("prompt", "x", "-p", "bad\udcff"),
+        ("rm", "x", "--rescue", "bad\udcff"),
+    ],
+)
+def test_what_is_not_utf8_is_refused_in_one_sentence(
+    ocman: Ocman, fake: FakeHost, words: tuple[str, ...]
+) -> None:
+    code, out, err = ocman(*words)
+    assert (code, out) == (1, "") and not fake.calls
+    assert err == 'error [invalid_request]: "bad\\xff" is not valid UTF-8.\n'
+
+
+def test_a_working_directory_that_is_not_utf8_is_refused(command: Any, tmp_path: Path) -> None:
+    bad = os.fsencode(tmp_path) + b"/bad\xff"
+    os.mkdir(bad)
+    out, err = (process := command("worktrees", fake="", cwd=bad)).communicate(timeout=30)
+    assert process.returncode == 1 and "Traceback" not in err and "bad\\xff\" is not valid UTF-8" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("watch", "nope"), "`ocman-jupyter sessions`"),
+        (("rm", "nope"), "`ocman-jupyter worktrees`"),
+        (("reply", "nope", "once"), "`ocman-jupyter asks`"),
+        (("--server", "http://127.0.0.1:9", "asks"), "Leave --server out."),
+    ],
+)
+def test_hints_say_the_words_of_the_shell(
+    ocman: Ocman, fake: FakeHost, words: tuple[str, ...], hint: str
+) -> None:
+    code, _, err = ocman(*words)
+    assert code == 1 and hint in err and "%ocman" not in err
+    assert "%ocman" not in json.loads(ocman(*words, "--json")[1])["hint"]
+
+
+def test_a_hint_that_names_both_names_the_shell_only(ocman: Ocman, fake: FakeHost) -> None:
+    fake.fail = OpenCodeUnreachable(hint="Start it with `ocman-jupyter ensure` or `%ocman ensure`.")
+    assert "  Start it with `ocman-jupyter ensure`.\n" in ocman("sessions")[2]
+
+
+def test_empty_lists_say_the_words_of_the_shell(ocman: Ocman, fake: FakeHost) -> None:
+    for verb in ("worktrees", "sessions"):
+        assert 'Make one: ocman-jupyter wt BRANCH "what to do"' in ocman(verb)[1]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +232,30 @@ def test_prompt_whose_turn_fails_exits_1(ocman: Ocman, fake: FakeHost) -> None:
     fake.turn_error = "model error 429"
     code, out, err = ocman("prompt", "fix", "-p", "count", "--wait", "--json")
     assert code == 1 and json.loads(out)["code"] == "opencode_error" and "429" in json.loads(out)["message"]
+
+
+def test_prompt_that_waits_says_why_a_turn_failed_outside_of_any_message(ocman: Ocman, fake: FakeHost) -> None:
+    ocman("wt", "fix")
+    fake.broken = "no such model"
+    code, out, err = ocman("prompt", "fix", "-p", "count", "--wait")
+    assert (code, out) == (1, "") and "error [opencode_error]: The turn failed: no such model" in err
+
+
+def test_prompt_that_waits_launches_an_opencode_that_is_gone(ocman: Ocman, fake: FakeHost) -> None:
+    ocman("wt", "fix")
+    fake.dead = True
+    assert ocman("prompt", "fix", "-p", "count", "--wait")[:2] == (0, "did: count\n")
+    assert fake.names().count("prompt") == 1
+
+
+def test_watch_of_a_turn_that_failed_exits_1_and_says_why(ocman: Ocman, fake: FakeHost) -> None:
+    fake.add_session("/w", "broken", status="error", error="no such model")
+    begun = time.monotonic()
+    code, out, err = ocman("watch", "broken")
+    assert code == 1 and "! failed: no such model" in out and time.monotonic() - begun < 5
+    assert err == "error [opencode_error]: The turn failed: no such model\n"
+    code, out, err = ocman("watch", "broken", "--json")
+    assert code == 1 and json.loads(out)["error"] == "no such model" and err == ""
 
 
 def test_watch_prints_until_it_rests(ocman: Ocman, fake: FakeHost) -> None:

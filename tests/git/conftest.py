@@ -55,6 +55,7 @@ def make_domain(tmp_path: Path) -> Iterator[Callable[..., Domain]]:
 
     yield make
     for domain in made:
+        domain.worktrees.close()
         domain.git.close()
         domain.store.close()
 

@@ -717,7 +717,7 @@ async def test_a_state_file_that_cannot_be_written(domain, repository):
     root = repository()
     before = snapshot(root)
     domain.store.transact(lambda connection: connection.execute("PRAGMA query_only=ON"))
-    with pytest.raises(errors.PathConflict):
+    with pytest.raises(errors.StateUnusable):
         await domain.add(root, "x")
     domain.store.close()
     assert snapshot(root) == before

@@ -1,9 +1,9 @@
 """Removal fails closed: every reason by name, rescue before loss, and only our own branch."""
 
-
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import subprocess
@@ -13,6 +13,7 @@ import pytest
 
 from ocman_jupyter import errors
 from ocman_jupyter.git import removal
+from ocman_jupyter.git.rescue import target
 
 IDENTITY = ("-c", "user.name=T", "-c", "user.email=t@e")
 
@@ -31,9 +32,7 @@ def reasons(domain):
 def remove(domain):
     async def do(path, **options):
         repository, worktree = await domain.worktrees.find(str(path))
-        return await removal.remove(
-            domain.git, domain.store, domain.settings, repository, worktree, **options
-        )
+        return await removal.remove(domain.git, domain.store, domain.settings, repository, worktree, **options)
 
     return do
 
@@ -322,7 +321,7 @@ async def test_long_lists_are_cut_but_the_total_is_right(x, reasons):
 
 async def test_work_that_appears_after_the_look_is_not_forced(make_domain, x, wrapper):
     _, place = x
-    fault = f"case \"$*\" in *'worktree remove'*) echo late > {place}/late; esac"
+    fault = f"case \"$*\" in *'worktree remove'*) cd {place.parent}/.removing-* && echo late > late; esac"
     domain = make_domain(git_command=wrapper(fault))
     repository, worktree = await domain.worktrees.find(str(place))
     with pytest.raises(errors.WouldLoseWork) as caught:
@@ -331,9 +330,94 @@ async def test_work_that_appears_after_the_look_is_not_forced(make_domain, x, wr
     assert (place / "late").exists()
 
 
+@pytest.fixture
+def just_before_the_rename(monkeypatch):
+    """``just_before_the_rename(work)``: between the look and the moment in which the folder is put aside."""
+
+    def arrange(work, fails=False):
+        real = os.rename
+
+        def rename(old, new):
+            if os.path.basename(new).startswith(".removing-"):
+                work()
+                if fails:
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            real(old, new)
+
+        monkeypatch.setattr(os, "rename", rename)
+
+    return arrange
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["put aside", "cannot be put aside"])
+@pytest.mark.parametrize(
+    ("accept", "late"),
+    [((), "late.csv"), ({"uncommitted"}, "late"), ({"ignored", "uncommitted"}, "late.csv")],
+)
+async def test_a_file_made_after_the_look_is_kept(x, remove, just_before_the_rename, domain, accept, late, fails):
+    root, place = x
+    if "uncommitted" in accept:
+        (place / "a").write_text("changed\n")
+    if "ignored" in accept:
+        (place / "early.csv").write_text("1")
+    just_before_the_rename(lambda: (place / late).write_text("precious"), fails)
+    with pytest.raises(errors.WouldLoseWork) as caught:
+        await remove(place, accept=accept)
+    (reason,) = caught.value.details["reasons"]
+    assert [item["path"] for item in reason["items"]] == [late]
+    assert (place / late).read_text() == "precious"
+    assert (place / "a").exists()
+    assert (await domain.listed(root))["x"].state == "ok"
+    assert os.listdir(place.parent) == ["x"]
+
+
+async def test_a_copied_file_that_changes_after_the_copy_is_kept(x, remove, just_before_the_rename, tmp_path):
+    _, place = x
+    (place / "out.csv").write_text("1")
+    just_before_the_rename(lambda: (place / "out.csv").write_text("1,2"))
+    with pytest.raises(errors.WouldLoseWork) as caught:
+        await remove(place, rescue_to=str(tmp_path / "rescued"))
+    assert (place / "out.csv").read_text() == "1,2"
+    assert [one["path"] for one in caught.value.details["rescued"]] == ["out.csv"]
+
+
+@pytest.mark.parametrize("when", ["worktree remove", "status"])
+async def test_a_writer_meets_no_worktree_that_goes_away_under_it(make_domain, x, wrapper, tmp_path, when):
+    _, place = x
+    fault = f"case \"$*\" in *'{when}'*) [ -d {place} ] && echo 1 > {place}/late.csv; esac"
+    domain = make_domain(git_command=wrapper(fault))
+    repository, worktree = await domain.worktrees.find(str(place))
+    try:
+        await removal.remove(domain.git, domain.store, domain.settings, repository, worktree)
+    except errors.WouldLoseWork:
+        assert (place / "late.csv").exists()
+    else:
+        assert when == "worktree remove"
+
+
+async def test_cut_short_while_put_aside_all_is_still_there(domain, x, monkeypatch, git):
+    root, place = x
+    (place / "a").write_text("changed\n")
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(removal._Removal, "_move_back", lambda *_: None)
+    monkeypatch.setattr(removal._Removal, "_unregister", die)
+    repository, worktree = await domain.worktrees.find(str(place))
+    task = removal.remove(domain.git, domain.store, domain.settings, repository, worktree, accept={"uncommitted"})
+    with pytest.raises(KeyboardInterrupt):
+        await task
+    (aside,) = place.parent.iterdir()
+    assert (aside / "a").read_text() == "changed\n"
+    assert (await domain.listed(root))[aside.name].state == "moved"
+    aside.rename(place)
+    assert (await domain.listed(root))["x"].state == "ok"
+
+
 async def test_a_branch_that_moved_on_is_not_deleted(make_domain, x, git, wrapper):
     root, place = x
-    late = f'"$REAL" -C {place} {" ".join(IDENTITY)} commit -q --allow-empty -m late'
+    late = f'"$REAL" -C {place.parent}/.removing-* {" ".join(IDENTITY)} commit -q --allow-empty -m late'
     fault = f'case "$*" in *"worktree remove"*) {late}; esac'
     domain = make_domain(git_command=wrapper(fault))
     repository, worktree = await domain.worktrees.find(str(place))
@@ -354,6 +438,135 @@ async def test_a_removal_that_fails_says_so(make_domain, x, wrapper):
         await removal.remove(domain.git, domain.store, domain.settings, repository, worktree)
     assert caught.value.details["output"] == "fatal: no"
     assert (await domain.worktrees.find(str(place)))[1].made_by_ocman
+
+
+@pytest.mark.parametrize("holder", ["reflog", "worktree ref", "bisect ref", "ORIG_HEAD"])
+async def test_commits_that_only_the_worktree_itself_remembers(x, reasons, remove, git, holder):
+    root, place = x
+    git(place, "checkout", "-q", "--detach")
+    git(place, *IDENTITY, "commit", "-q", "--allow-empty", "-m", "first")
+    git(place, *IDENTITY, "commit", "-q", "--allow-empty", "-m", "second")
+    sha = git(place, "rev-parse", "HEAD")
+    git(place, "checkout", "-q", "x")
+    if holder != "reflog":
+        git(place, "reflog", "expire", "--expire=all", "HEAD")
+        assert await reasons(place) == {}
+    if holder == "ORIG_HEAD":
+        git(place, "update-ref", "ORIG_HEAD", sha)
+    elif holder != "reflog":
+        git(place, "update-ref", f"refs/{holder.split()[0]}/mine", sha)
+    found = await reasons(place)
+    assert [name.split()[1] for name in names(found["unreachable_commits"])] == ["second", "first"]
+    with pytest.raises(errors.WouldLoseWork):
+        await remove(place)
+    assert place.exists()
+    shutil.move(place, place.with_name("away"))
+    shutil.rmtree(place.with_name("away"))
+    assert set(await reasons(place)) == {"unreachable_commits"}  # its admin folder would go
+    git(root, "tag", "kept", sha)
+    assert await reasons(place) == {}
+
+
+async def test_an_amended_commit_is_kept_by_the_reflog_of_a_branch_that_stays(x, reasons, git):
+    _, place = x
+    git(place, *IDENTITY, "commit", "-q", "--allow-empty", "-m", "one")
+    git(place, *IDENTITY, "commit", "-q", "--allow-empty", "--amend", "-m", "other")
+    assert await reasons(place) == {}
+    found = await reasons(place, delete_branch=True)
+    assert {name.split()[1] for name in names(found["unreachable_commits"])} == {"one", "other"}
+
+
+async def test_what_a_squash_merge_took_is_safe_in_the_reflog_as_well(x, reasons, git):
+    root, place = x
+    git(place, "checkout", "-q", "--detach")
+    for name in ("b", "c"):
+        (place / name).write_text(name)
+        git(place, "add", name)
+        git(place, *IDENTITY, "commit", "-q", "-m", name)
+    sha = git(place, "rev-parse", "HEAD")
+    git(place, "checkout", "-q", "x")
+    assert set(await reasons(place)) == {"unreachable_commits"}
+    git(root, *IDENTITY, "merge", "-q", "--squash", sha)
+    git(root, *IDENTITY, "commit", "-q", "-m", "squashed")
+    assert await reasons(place) == {}
+
+
+async def test_a_plain_reflog_costs_no_process(x, domain, git):
+    _, place = x
+    repository, worktree = await domain.worktrees.find(str(place))
+    before = domain.git.started
+    await removal.reasons(domain.git, domain.store, repository, worktree)
+    assert domain.git.started - before == 4  # the list, and the three looks at files
+
+
+# --- what is not there, or cannot be looked at -----------------------------------------------------
+
+
+async def test_a_worktree_that_vanishes_during_the_look_is_no_worktree(make_domain, x, wrapper):
+    root, place = x
+    gone = f'[ -d {place} ] && "$REAL" -C {root} worktree remove --force {place}'
+    domain = make_domain(git_command=wrapper(f'case "$*" in *ls-files*) {gone};; esac'))
+    for ask in (removal.reasons, removal.remove):
+        repository, worktree = await domain.worktrees.find(str(root))
+        worktree = worktree.model_copy(update={"path": str(place)})
+        settings = (domain.settings,) if ask is removal.remove else ()
+        with pytest.raises(errors.NoSuchWorktree):
+            await ask(domain.git, domain.store, *settings, repository, worktree)
+
+
+async def test_a_worktree_that_vanishes_before_it_is_put_aside(x, remove, just_before_the_rename, git):
+    root, place = x
+    just_before_the_rename(lambda: git(root, "worktree", "remove", str(place)))
+    with pytest.raises(errors.NoSuchWorktree):
+        await remove(place)
+
+
+async def test_many_removals_at_once(x, remove, domain):
+    _, place = x
+    results = await asyncio.gather(*(remove(place) for _ in range(6)), return_exceptions=True)
+    assert sorted(type(one).__name__ for one in results) == ["NoSuchWorktree"] * 5 + ["tuple"]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG])
+async def test_a_path_that_cannot_be_looked_at(domain, x, monkeypatch, number, tmp_path):
+    _, place = x
+    real = os.path.realpath
+
+    def realpath(path, **options):
+        if "closed" in str(path):
+            raise OSError(number, os.strerror(number), path)
+        return real(path, **options)
+
+    monkeypatch.setattr(os.path, "realpath", realpath)
+    with pytest.raises(errors.NoSuchWorktree):
+        await domain.worktrees.find(str(tmp_path / "closed"))
+    (place.parent / "closed").symlink_to(place)
+    with pytest.raises(errors.DirectoryMissing):
+        await domain.worktrees.verify(str(place.parent / "closed"))
+    with pytest.raises(errors.PathConflict):
+        target(str(tmp_path / "closed"), str(place))
+
+
+@pytest.mark.parametrize("name", ["caf\udce9", "half \ud800", "nul\0", "x" * 5000, "/proc/1/root"])
+async def test_a_path_that_can_be_no_worktree(domain, x, name):
+    _, place = x
+    path = os.path.join(place.parent, name)
+    with pytest.raises(errors.NoSuchWorktree):
+        await domain.worktrees.find(path)
+    with pytest.raises(errors.DirectoryMissing):
+        await domain.worktrees.verify(path)
+    repository, worktree = await domain.worktrees.find(str(place))
+    worktree = worktree.model_copy(update={"path": path, "branch": None, "name": name})
+    with pytest.raises(errors.NoSuchWorktree):
+        await removal.reasons(domain.git, domain.store, repository, worktree)
+
+
+async def test_a_link_to_a_folder_whose_name_is_not_utf8(domain, x, tmp_path):
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(odd)
+    os.symlink(odd, tmp_path / "link")
+    with pytest.raises(errors.NoSuchWorktree):
+        await domain.worktrees.find(str(tmp_path / "link"))
 
 
 # --- rescue --------------------------------------------------------------------------------------

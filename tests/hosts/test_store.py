@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ocman_jupyter import store as module
+from ocman_jupyter.errors import InvalidRequest, StateUnusable
 from ocman_jupyter.store import NewerStore, Store
 
 
@@ -32,8 +35,9 @@ def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     with sqlite3.connect(path) as db:
         db.execute(f"PRAGMA user_version={len(module.MIGRATIONS) + 1}")
-    with pytest.raises(NewerStore):
+    with pytest.raises(NewerStore) as caught:
         Store(path).transact(lambda db: db.execute("SELECT 1"))
+    assert isinstance(caught.value, StateUnusable) and "Update" in (caught.value.hint or "")
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == []
 
@@ -78,4 +82,119 @@ def test_several_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
     assert [process.wait(60) for process in processes] == [0] * 4
     store = Store(path)
     assert store.transact(lambda db: db.execute("SELECT count(*) FROM contexts").fetchone()) == (80,)
+    store.close()
+
+
+def count(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM contexts").fetchone()[0])
+
+
+def insert(db: sqlite3.Connection) -> None:
+    db.execute("INSERT INTO contexts VALUES ('a', 'b', 1)")
+
+
+def refused(store: Store) -> StateUnusable:
+    with pytest.raises(StateUnusable) as caught:
+        asyncio.run(store.run(count))
+    assert store._connection is None
+    error = caught.value
+    assert (error.code, error.status) == ("state_unusable", 503)
+    assert error.details["path"] == str(store.path) and str(store.path) in error.message
+    return error
+
+
+def test_a_damaged_file_is_told_and_a_new_one_is_begun_once_it_is_moved_away(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.sqlite")
+    store.path.write_bytes(os.urandom(8192))
+    damaged = store.path.read_bytes()
+    for _ in range(2):
+        error = refused(store)
+        assert "not a database" in error.message and "Move" in (error.hint or "")
+    assert store.path.read_bytes() == damaged
+    store.path.rename(tmp_path / "away")
+    assert store.transact(count) == 0
+    store.close()
+
+
+def test_a_file_whose_pages_are_damaged(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.sqlite")
+    store.transact(insert)
+    store.close()
+    pages = store.path.read_bytes()
+    store.path.write_bytes(pages[:4096] + b"\xff" * (len(pages) - 4096))
+    error = refused(store)
+    assert "malformed" in error.message and "damaged" in (error.hint or "")
+
+
+def test_something_else_where_the_file_belongs(tmp_path: Path) -> None:
+    (tmp_path / "state.sqlite").mkdir()
+    assert "Is a directory" in refused(Store(tmp_path / "state.sqlite")).message
+    (tmp_path / "data").write_text("mine")
+    error = refused(Store(tmp_path / "data" / "state.sqlite"))
+    assert "in the way" in (error.hint or "")
+    assert (tmp_path / "data").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "open", refuse)  # root may write everywhere
+        error = refused(Store(tmp_path / "state.sqlite"))
+    assert "Permission denied" in error.message and "writable" in (error.hint or "")
+
+
+def test_a_full_disk_loses_one_write_and_no_more(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.sqlite")
+    store.transact(insert)
+
+    def fill(db: sqlite3.Connection) -> None:
+        db.execute("PRAGMA max_page_count=1")  # it is never less than what is there
+        db.execute("INSERT INTO contexts VALUES ('b', ?, 1)", ("x" * 1_000_000,))
+
+    with pytest.raises(StateUnusable) as caught:
+        store.transact(fill)
+    assert "full" in caught.value.message and "Free some space" in (caught.value.hint or "")
+    assert store.transact(count) == 1
+    store.close()
+
+
+def test_a_reason_of_sqlite_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage._replace(free=0))
+    with pytest.raises(StateUnusable) as caught, module.usable(tmp_path / "state.sqlite"):
+        raise sqlite3.OperationalError("disk I/O error")
+    assert "Free some space" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), InvalidRequest("x"), sqlite3.IntegrityError("x")])
+def test_what_the_work_raises_comes_through(tmp_path: Path, error: Exception) -> None:
+    store = Store(tmp_path / "state.sqlite")
+
+    def fail(db: sqlite3.Connection) -> None:
+        insert(db)
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        store.transact(fail)
+    assert caught.value is error
+    assert store.transact(count) == 0
+    store.close()
+
+
+def test_a_commit_that_fails_leaves_no_transaction_open(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.sqlite")
+
+    def defer(db: sqlite3.Connection) -> None:
+        db.execute("CREATE TABLE one (x INTEGER PRIMARY KEY)")
+        db.execute("CREATE TABLE two (x REFERENCES one DEFERRABLE INITIALLY DEFERRED)")
+        db.execute("INSERT INTO two VALUES (1)")
+
+    store.transact(count)
+    assert store._connection is not None
+    store._connection.execute("PRAGMA foreign_keys=ON")
+    with pytest.raises(sqlite3.IntegrityError):
+        store.transact(defer)
+    assert store.transact(count) == 0
     store.close()

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
-from ocman_jupyter.errors import NoSuchSession, NotFound
+from ocman_jupyter.errors import NoSuchSession, NotFound, OpenCodeUnreachable
 from ocman_jupyter.hosts.host import (
     Ask,
     Base,
@@ -76,6 +76,10 @@ class FakeHost:
         self.checks = [Check(name="git", status="ok", message="git 2.39.5")]
         self.turn_seconds = 0.05
         self.turn_error: str | None = None
+        self.broken: str | None = None
+        """A reason: the next turns fail with it, outside of any message."""
+        self.dead = False
+        """No OpenCode runs: reading fails, sending and ``ensure`` launch one."""
         self.turn_ask: Ask | None = None
         self.numbers = itertools.count(1)
         self.closed = False
@@ -172,6 +176,7 @@ class FakeHost:
 
     async def ensure(self, directory: str, progress: Progress | None = None) -> InstanceInfo:
         self.called("ensure", directory)
+        self.dead = False
         await self.long("ensure", progress)
         return instance(directory)
 
@@ -266,10 +271,13 @@ class FakeHost:
         return self.known[session_id]
 
     async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
+        if self.dead:
+            raise OpenCodeUnreachable("No OpenCode runs that could read this session.")
         return {"messages": self.history[session_id][-limit:], "next": None}
 
     async def prompt(self, session_id: str, request: PromptRequest) -> bool:
         self.called("prompt", (session_id, request))
+        self.dead = False
         busy = self.known[session_id].status == "busy"
         self.begin(session_id, request.text)
         return busy
@@ -314,9 +322,9 @@ class FakeHost:
             if listener == session_id:
                 queue.put_nowait(Event(type=kind, data=data))
 
-    def status(self, session_id: str, status: str) -> None:
-        self.known[session_id] = self.known[session_id].model_copy(update={"status": status})
-        self.tell(session_id, "session.status", id=session_id, directory="", status=status)
+    def status(self, session_id: str, status: str, error: str | None = None) -> None:
+        self.known[session_id] = self.known[session_id].model_copy(update={"status": status, "error": error})
+        self.tell(session_id, "session.status", id=session_id, directory="", status=status, error=error)
 
     def begin(self, session_id: str, text: str) -> None:
         self._turn = asyncio.get_running_loop().create_task(self.turn(session_id, text))
@@ -334,6 +342,9 @@ class FakeHost:
         await asyncio.sleep(self.turn_seconds)
         message(user, "user", [{"id": user + "p", "type": "text", "text": text}])
         self.status(session_id, "busy")
+        if self.broken is not None:
+            self.status(session_id, "error", self.broken)
+            return
         tool = {
             "id": said + "t",
             "type": "tool",
@@ -373,7 +384,7 @@ class FakeHost:
         )
         whole = {**answer, "text": "did: " + text}
         message(said, "assistant", [done, whole], time={"completed": 1}, **error)
-        self.status(session_id, "error" if self.turn_error else "idle")
+        self.status(session_id, "error" if self.turn_error else "idle", self.turn_error)
 
     # --- its life
 

@@ -131,8 +131,16 @@ def test_watch_streams_while_it_runs(kernel: Kernel) -> None:
 
 def test_interrupting_a_watch_stops_watching_not_the_session(kernel: Kernel) -> None:
     kernel.run("fake.turn_seconds = 5")
-    look = interrupt_once(kernel, lambda message: "watching now" in str(message["content"].get("text")))
-    code = '%ocman wt long "count"\nprint("watching now", flush=True)\n%ocman watch'
+    # Before `watch` listens the interrupt would meet something else.
+    look = interrupt_once(kernel, lambda message: "it listens" in str(message["content"].get("text")))
+    tell = """
+import threading, time
+def tell():
+    while not fake.listeners: time.sleep(0.02)
+    print("it listens", flush=True)
+threading.Thread(target=tell, daemon=True).start()
+"""
+    code = '%ocman wt long "count"' + tell + "%ocman watch"
     begun = time.monotonic()
     cell = kernel.run(code, look)
     assert time.monotonic() - begun < 5 and cell.status == "error"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ocman_jupyter.errors import BranchCheckedOut, InvalidRequest, OcmanError, WouldLoseWork
-from ocman_jupyter.notebook import complete, views
+from ocman_jupyter.errors import BranchCheckedOut, InvalidRequest, OcmanError, OpenCodeError, WouldLoseWork
+from ocman_jupyter.notebook import complete, options, views
 from tests.notebook.fake import FakeHost, loss, permission, question
 
 
@@ -158,6 +158,49 @@ def test_prompt_that_waits_returns_the_answer(shell: Any, fake: FakeHost) -> Non
     run(shell, "%ocman wt fix")
     turned = run(shell, '%ocman prompt fix "count" --wait')
     assert turned.answer == "did: count" and repr(turned) == "did: count"
+
+
+def test_prompt_that_waits_raises_why_the_turn_failed(shell: Any, fake: FakeHost) -> None:
+    run(shell, "%ocman wt fix")
+    fake.broken = "no such model"
+    with pytest.raises(OpenCodeError, match="no such model"):
+        run(shell, '%ocman prompt fix "count" --wait')
+
+
+def test_prompt_that_waits_launches_an_opencode_that_is_gone(shell: Any, fake: FakeHost) -> None:
+    run(shell, "%ocman wt fix")
+    fake.dead = True
+    assert run(shell, '%ocman prompt fix "count" --wait').answer == "did: count"
+    assert fake.names().count("prompt") == 1 and fake.names().count("ensure") == 1
+
+
+def test_watch_of_a_session_that_failed_says_why(shell: Any, fake: FakeHost, capsys: Any) -> None:
+    fake.add_session("/w", "broken", status="error", error="no such model")
+    turned = run(shell, "%ocman watch broken")
+    assert (turned.status, turned.error) == ("error", "no such model")
+    assert "! failed: no such model\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("wt fix 'do it'  # later", ["wt", "fix", "do it"]),
+        ("# nothing", []),
+        ("wt fix 'issue #3 # here'", ["wt", "fix", "issue #3 # here"]),
+        ('wt fix "say # it"\t# x "', ["wt", "fix", "say # it"]),
+        ("wt fix#3 do#it", ["wt", "fix#3", "do#it"]),
+        ("""wt a "it's" # it's""", ["wt", "a", "it's"]),
+    ],
+)
+def test_a_comment_after_the_words_is_none_of_them(line: str, words: list[str]) -> None:
+    assert options.split(line) == words
+
+
+def test_a_comment_on_a_magic(shell: Any, fake: FakeHost) -> None:
+    run(shell, '%ocman wt fix "do it"  # this one is "mine')
+    assert (fake.given("create").branch, fake.given("create").prompt) == ("fix", "do it")
+    run(shell, "%%ocman wt two  # the body is the prompt\nread it # all\n")
+    assert (fake.given("create").branch, fake.given("create").prompt) == ("two", "read it # all")
 
 
 def test_watch_prints_live_and_returns(shell: Any, fake: FakeHost, capsys: Any) -> None:

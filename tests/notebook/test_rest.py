@@ -78,7 +78,7 @@ async def test_refused_credentials_are_said_in_one_line(answer: httpx.Response, 
     with pytest.raises(Unauthorized) as caught:
         await client(lambda request: answer, token=token).doctor()
     assert "%ocman local" in (caught.value.hint or "")
-    assert ("password" in caught.value.message) == (not token)
+    assert ("no token for it was found" in caught.value.message) == (not token)
 
 
 async def test_a_server_without_the_extension_is_said_in_one_line() -> None:

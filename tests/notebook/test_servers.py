@@ -64,6 +64,10 @@ KINDS: dict[str, list[str]] = {
 }
 
 
+PLAIN = "c.ServerApp.jpserver_extensions = {'ocman_jupyter': False}\n"
+"""Where the package is installed its server extension is on."""
+
+
 @dataclass
 class Running:
     process: subprocess.Popen[bytes]
@@ -85,7 +89,7 @@ def make_certificate(certificate: Path, key: Path) -> None:
 def start(kind: str, folder: Path, sockets: Path) -> Running:
     home = folder / kind
     (home / "config").mkdir(parents=True)
-    (home / "config" / "jupyter_server_config.py").write_text(CONFIG if kind != "without-extension" else "")
+    (home / "config" / "jupyter_server_config.py").write_text(CONFIG if kind != "without-extension" else PLAIN)
     certificate = home / "cert.pem"
     words = [
         "--ServerApp.port=0",
@@ -183,7 +187,7 @@ async def test_password_only_is_said_in_one_line(
     servers: dict[str, Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = found(servers["password"], monkeypatch)
-    with pytest.raises(Unauthorized, match="password") as caught:
+    with pytest.raises(Unauthorized, match="wants a login, and no token for it was found") as caught:
         await client.create({"directory": "/repo", "branch": "x"})
     assert "%ocman local" in (caught.value.hint or "") and len(caught.value._render_traceback_()) == 2
     await client.close()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from ocman_jupyter.errors import NoSuchSession, ServerUnreachable
+from ocman_jupyter.errors import NoSuchSession, OpenCodeUnreachable, ServerUnreachable
 from ocman_jupyter.hosts.host import PromptRequest
 from ocman_jupyter.notebook import turns
 from ocman_jupyter.notebook.client import InProcessClient
 from ocman_jupyter.notebook.transcript import Transcript
 from ocman_jupyter.notebook.turns import Turn, follow
-from tests.notebook.fake import FakeHost, permission
+from tests.notebook.fake import FakeHost, now, permission
 
 
 class Case:
@@ -114,6 +115,39 @@ async def test_a_turn_that_failed_says_why(case: Case) -> None:
     case.fake.turn_error = "model error 429"
     turn = await case.follow("x")
     assert (turn.status, turn.error) == ("error", "model error 429")
+
+
+async def test_a_turn_that_failed_outside_of_any_message_ends_at_once_and_says_why(case: Case) -> None:
+    case.fake.broken = "no such model: \x1b[31mx/y"
+    turn = await case.follow("x")
+    assert turn == Turn("error", "", "no such model: \x1b[31mx/y")
+    assert case.text == "you: x\n! failed: no such model: x/y\n"
+
+
+@pytest.mark.parametrize("just_made", [False, True])
+async def test_watching_a_session_that_failed_already_ends_at_once(case: Case, just_made: bool) -> None:
+    created = now() if just_made else "2020-01-01T00:00:00Z"
+    failed = case.fake.add_session("/w", "t", status="error", error="no such model", created=created)
+    case.session = failed.id
+    begun = time.monotonic()
+    assert await case.follow() == Turn("error", "", "no such model")
+    assert time.monotonic() - begun < 2 and case.text == "! failed: no such model\n"
+
+
+async def test_a_prompt_launches_an_opencode_that_is_gone_and_is_sent_once(case: Case) -> None:
+    await case.follow("before")
+    case.fake.dead = True
+    turn = await case.follow("after")
+    assert turn.answer == "did: after"
+    assert case.fake.given("ensure") == "/w"
+    assert [given[1].text for name, given in case.fake.calls if name == "prompt"] == ["before", "after"]
+
+
+async def test_watching_launches_nothing(case: Case) -> None:
+    case.fake.dead = True
+    with pytest.raises(OpenCodeUnreachable):
+        await case.follow()
+    assert "ensure" not in case.fake.names()
 
 
 async def test_a_session_that_is_deleted_ends_the_wait(case: Case) -> None:

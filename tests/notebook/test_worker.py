@@ -4,23 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from ocman_jupyter.notebook.worker import WORKER, Interrupted, Reports, join, wait
+from ocman_jupyter.notebook.worker import WORKER, Interrupted, Reports, Running, join, wait
+
+INTERRUPTING = """
+import asyncio, os, signal, threading, time
+from ocman_jupyter.notebook.worker import Interrupted, wait
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+started = threading.Event()
+
+def send():
+    assert started.wait(5)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=send, daemon=True).start()
+"""
 
 
-def interrupt_when(ready: threading.Event) -> None:
-    """SIGINT to ourselves, as a kernel gets it, once ``ready`` is set."""
+def interrupting(code: str) -> str:
+    """What ``code`` prints in a process of its own that gets SIGINT, as a kernel does, once ``started`` is
+    set.
 
-    def send() -> None:
-        assert ready.wait(5)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=send, daemon=True).start()
+    Not in this one: who runs the tests may wait for signals in the main thread himself.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTING + code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_result_and_error_come_back() -> None:
@@ -49,37 +72,72 @@ def test_reports_are_shown_in_the_waiting_thread_and_all_before_the_end() -> Non
 
 
 def test_interrupt_cancels_and_waits_until_it_is_undone() -> None:
-    started, undone = threading.Event(), []
+    code = """
+undone = []
+
+async def work():
+    started.set()
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.1)
+        undone.append(True)
+
+begun = time.monotonic()
+try:
+    wait(work(), interrupted="Stopped.")
+except Interrupted as stop:
+    print(stop, undone, time.monotonic() - begun < 5)
+"""
+    assert interrupting(code) == "Stopped. [True] True\n"
+
+
+def test_interrupt_leaves_kept_work_running() -> None:
+    code = """
+go, finished = threading.Event(), threading.Event()
+
+async def work():
+    started.set()
+    await asyncio.to_thread(go.wait, 5)
+    finished.set()
+
+try:
+    wait(work(), keep=True)
+except Interrupted:
+    before = finished.is_set()
+    go.set()
+    print(before, finished.wait(5))
+"""
+    assert interrupting(code) == "False True\n"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("keep", [False, True])
+def test_an_interrupt_while_the_work_is_started(
+    monkeypatch: pytest.MonkeyPatch, begun: bool, keep: bool
+) -> None:
+    started, ended, start = threading.Event(), threading.Event(), Running.start
 
     async def work() -> None:
         started.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(0.2 if keep else 60)
         finally:
-            await asyncio.sleep(0.1)
-            undone.append(True)
+            ended.set()
 
-    interrupt_when(started)
-    begun = time.monotonic()
+    def interrupted(running: Running[None]) -> None:
+        monkeypatch.setattr(Running, "start", start)
+        if begun:
+            running.start()
+            assert started.wait(5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Running, "start", interrupted)
+    before = time.monotonic()
     with pytest.raises(Interrupted, match="Stopped"):
-        wait(work(), interrupted="Stopped.")
-    assert undone and time.monotonic() - begun < 5
-
-
-def test_interrupt_leaves_kept_work_running() -> None:
-    started, go, finished = threading.Event(), threading.Event(), threading.Event()
-
-    async def work() -> None:
-        started.set()
-        await asyncio.to_thread(go.wait, 5)
-        finished.set()
-
-    interrupt_when(started)
-    with pytest.raises(Interrupted):
-        wait(work(), keep=True)
-    assert not finished.is_set()
-    go.set()
-    assert finished.wait(5)
+        wait(work(), keep=keep, interrupted="Stopped.")
+    assert time.monotonic() - before < 2
+    assert ended.wait(5) if keep or begun else not started.is_set()
 
 
 def test_an_interrupt_is_shown_as_one_line() -> None:

@@ -9,6 +9,9 @@ from .feed import Feed
 from .feeds import Feeds
 from .joining import ask
 
+ADOPT_SECONDS = 0.5
+"""How long a list waits to hear of instances that others launched."""
+
 
 class Asks:
     """The asks service of this machine."""
@@ -17,10 +20,9 @@ class Asks:
         self._feeds = feeds
 
     async def list(self) -> list[Ask]:
-        await self._feeds.adopt()
+        await self._feeds.adopt_soon(ADOPT_SECONDS)
         found = []
         for feed in self._feeds.all():
-            await feed.ready()
             found += [ask(record, feed) for record in feed.asks()]
         # Clones share sessions, not asks; the same ask never comes twice.
         return sorted({a.id: a for a in found}.values(), key=lambda a: a.created)

@@ -244,6 +244,18 @@ class Feed:
         self._fetched = time.monotonic()
         self._take(self._state.replace(sessions=sessions, since=mark))
 
+    async def reread_status(self, directory: str) -> None:
+        """Read what runs in a directory that has a context."""
+        mark = self._state.mark()
+        snapshot = await self._look(directory)
+        self._take(self._state.replace(directories={directory: snapshot}, since=mark))
+
+    async def _look(self, directory: str) -> DirectorySnapshot:
+        # Asks first, status after them: who asks must be seen running.
+        permissions = await self.client.permissions(directory)
+        questions = await self.client.questions(directory)
+        return DirectorySnapshot(permissions, questions, await self.client.statuses(directory))
+
     async def _reread(self) -> None:
         try:
             await self.reread()
@@ -257,11 +269,7 @@ class Feed:
 
         async def look(directory: str) -> tuple[str, DirectorySnapshot]:
             async with limit:
-                # Asks first, status after them: who asks must be seen running.
-                permissions = await self.client.permissions(directory)
-                questions = await self.client.questions(directory)
-                statuses = await self.client.statuses(directory)
-            return directory, DirectorySnapshot(permissions, questions, statuses)
+                return directory, await self._look(directory)
 
         # Only directories that have a context: asking about another would make one.
         used = await self._parts.contexts.of(self.instance.identity)

@@ -35,6 +35,7 @@ class Feeds:
         self._feeds: dict[str, Feed] = {}
         self._attaching: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._adopting: asyncio.Task[Any] | None = None
         self.on_quiet: Callable[[Feed, str], None] = lambda feed, directory: None
         """Called when a session's turn ended, with its directory."""
 
@@ -94,6 +95,13 @@ class Feeds:
         except OcmanError:
             return None
         return await self.running(repository)
+
+    async def adopt_soon(self, seconds: float) -> None:
+        """`adopt`, waited for at most so long where something is listened to already: one slow OpenCode must not
+        keep what the others ask."""
+        if self._adopting is None or self._adopting.done():
+            self._adopting = self.spawn(self.adopt())
+        await asyncio.wait({self._adopting}, timeout=seconds if self._feeds else None)
 
     async def adopt(self) -> None:
         """Listen to everything that runs and is in the registry."""
@@ -180,6 +188,12 @@ class Feeds:
 
     def _quiet(self, feed: Feed, directory: str) -> None:
         self.on_quiet(feed, directory)
+
+    async def reread_status(self, identity: str, directory: str) -> None:
+        """Ask OpenCode what runs in a directory: another process's prompt may be younger than its events here."""
+        feed = self._feeds.get(identity)
+        if feed is not None and directory in await self._parts.contexts.of(identity):
+            await feed.reread_status(directory)
 
     # --- contexts ----------------------------------------------------------------------------
 

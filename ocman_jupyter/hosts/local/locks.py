@@ -6,25 +6,21 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from ...settings import OcmanSettings
+from ...store import PrivateLock
 
 
 @asynccontextmanager
 async def directory_lock(settings: OcmanSettings, directory: str) -> AsyncIterator[None]:
-    """Only one at a time opens a session in ``directory`` (a real path)."""
-    from filelock import FileLock, Timeout
+    """Only one at a time opens a session in ``directory`` (a real path).
 
-    folder = settings.private_dir(str(Path(settings.data_dir) / "locks"))
+    Raises ``StateUnusable`` when the lock cannot be made.
+    """
     name = hashlib.sha256(directory.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    lock = FileLock(folder / f"{name}.session.lock", thread_local=False)
-    while True:
-        try:
-            lock.acquire(timeout=0)
-            break
-        except Timeout:
-            await asyncio.sleep(0.05)
+    lock = PrivateLock(settings, f"{name}.session.lock")
+    while not lock.acquire():
+        await asyncio.sleep(0.05)
     try:
         yield
     finally:

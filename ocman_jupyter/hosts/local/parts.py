@@ -51,7 +51,7 @@ class Parts:
             instances=OpenCodes(settings, store),
             notes=SessionNotes(store),
             contexts=Contexts(store),
-            requests=Requests(store),
+            requests=Requests(store, settings),
         )
 
     def opencode_path(self) -> str | None:

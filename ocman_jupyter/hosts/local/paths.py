@@ -31,11 +31,14 @@ def rfc3339(milliseconds: float) -> str:
 
 
 async def existing(paths: Iterable[str]) -> set[str]:
-    """Those of ``paths`` that are directories; asked in a worker thread, since a disk may be slow."""
+    """Those of these real paths that are directories; asked in a worker thread, since a disk may be slow.
+
+    One that has become a link to somewhere else is not there any more.
+    """
     asked = set(paths)
-    return await asyncio.to_thread(lambda: {path for path in asked if os.path.isdir(path)})
+    return await asyncio.to_thread(lambda: {p for p in asked if os.path.isdir(p) and os.path.realpath(p) == p})
 
 
 async def exists(path: str) -> bool:
-    """Whether ``path`` is a directory."""
+    """Whether the real path ``path`` is a directory."""
     return bool(await existing([path]))

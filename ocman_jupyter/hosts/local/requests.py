@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from ...errors import InvalidRequest
+from ...settings import OcmanSettings
 from ...store import Store
+from .locks import directory_lock
 
 KEEP_SECONDS = 24 * 3600
 
@@ -22,8 +24,9 @@ Answer = TypeVar("Answer", bound=BaseModel)
 class Requests:
     """Answers by request id: those under way in this process, and the finished ones in the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, settings: OcmanSettings) -> None:
         self._store = store
+        self._settings = settings
         self._running: dict[str, tuple[str, asyncio.Future[Any]]] = {}
 
     async def once(
@@ -53,14 +56,16 @@ class Requests:
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._running[request_id] = (digest, future)
         try:
-            stored = await self._store.run(lambda db: self._load(db, request_id))
-            if stored is not None:
-                self._same(request_id, stored[0], digest)
-                answer = answer_type.model_validate_json(stored[1])
-            else:
-                answer = await work()
-                text = answer.model_dump_json()
-                await self._store.run(lambda db: self._save(db, request_id, verb, digest, text))
+            # Also of other processes of the user only one does it.
+            async with directory_lock(self._settings, f"request {request_id}"):
+                stored = await self._store.run(lambda db: self._load(db, request_id))
+                if stored is not None:
+                    self._same(request_id, stored[0], digest)
+                    answer = answer_type.model_validate_json(stored[1])
+                else:
+                    answer = await work()
+                    text = answer.model_dump_json()
+                    await self._store.run(lambda db: self._save(db, request_id, verb, digest, text))
             future.set_result(answer)
             return answer
         except BaseException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from ...errors import (
 )
 from ...git.paths import is_within
 from ...git.repository import Repository
-from ...opencode.client import ConnectionRefused
+from ...opencode.client import ConnectionRefused, Unsure
 from ...opencode.permissions import session_rules
 from ...opencode.records import SessionRecord
 from ..host import Notice, Progress, PromptRequest, Session, SessionList, SessionRequest
@@ -211,17 +212,21 @@ class Sessions:
         """
         feed = await self._reach(session_id)
         record = feed.record(session_id) or await feed.client.session(session_id)
-        await self._check_directory(record.directory)
+        await self._check_directory(feed, record.directory)
         await feed.use(record.directory)
         return feed
 
-    async def _check_directory(self, directory: str) -> None:
+    async def _check_directory(self, feed: Feed, directory: str) -> None:
         if not await exists(directory):
             raise DirectoryMissing(details={"directory": directory})
         try:
             repository = await self._parts.repository(directory)
         except NotARepository as error:
             raise DirectoryMissing(error.message, hint=error.hint, details={"directory": directory}) from None
+        if repository.common_dir != feed.instance.identity:
+            raise DirectoryMissing(
+                "Another repository is in the directory of this session now.", details={"directory": directory}
+            )
         await self._parts.worktrees.verify(repository.toplevel)
 
     async def _healed(self, session_id: str, work: Callable[[Feed], Awaitable[T]]) -> T:
@@ -271,18 +276,34 @@ class Sessions:
             await feed.client.delete_session(record.id)
             raise SessionDirectoryMismatch(details={"asked": directory, "opened": record.directory})
         await asyncio.gather(
-            feed.opened(record),
-            self._parts.notes.add(record.id, repository.common_dir, directory, request.prompt),
+            feed.opened(record), self._parts.notes.add(record.id, repository.common_dir, directory, None)
         )
         if request.prompt is not None:
-            try:
-                await feed.client.prompt(record.id, request.prompt, (), request.agent, request.model)
-            except ConnectionRefused:
-                feed = await self._feeds.ensure(repository, progress)
-                await feed.client.prompt(record.id, request.prompt, (), request.agent, request.model)
-            feed.sent(record.id)
+            feed = await self._begin(repository, feed, record.id, request, progress)
+            # Only now: a session whose prompt did not arrive has not begun with it.
+            await self._parts.notes.add(record.id, repository.common_dir, directory, request.prompt)
         warnings = [Notice(code=code, message=text) for code, text in feed.instance.warnings]
         return Opened(joined(record, feed, repository.root), len(inherited), feed.instance.seeded, warnings)
+
+    async def _begin(
+        self, repository: Repository, feed: Feed, session_id: str, request: SessionRequest, progress: Progress | None
+    ) -> Feed:
+        """Send the prompt that a new session begins with; one that cannot be sent takes the session with it."""
+        assert request.prompt is not None
+        try:
+            try:
+                await feed.client.prompt(session_id, request.prompt, (), request.agent, request.model)
+            except ConnectionRefused:
+                feed = await self._feeds.ensure(repository, progress)
+                await feed.client.prompt(session_id, request.prompt, (), request.agent, request.model)
+        except Unsure:
+            raise  # it may have arrived
+        except OcmanError:
+            with contextlib.suppress(OcmanError):
+                await self.delete(session_id)
+            raise
+        feed.sent(session_id)
+        return feed
 
     async def _inheritable(self, session_id: str | None) -> list[dict[str, Any]]:
         """The session rules of another session, as far as they are its own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ...errors import MainWorktree, OcmanError, OpenCodeMissing, WouldLoseWork
+from ...errors import DirectoryMissing, MainWorktree, OcmanError, OpenCodeMissing, WouldLoseWork
 from ...git import removal
 from ...git.records import Added
 from ...git.records import Worktree as GitWorktree
@@ -39,6 +39,9 @@ from .sessions import Sessions
 from .warming import Warming
 
 log = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""How often a worktree is made again that somebody removes meanwhile."""
 
 
 class Worktrees:
@@ -112,9 +115,23 @@ class Worktrees:
             # What is not valid must not launch anything, and a launch that fails must leave nothing behind.
             await self._parts.worktrees.plan(repository, request.branch, request.base, request.new_branch)
             await self._feeds.ensure(repository, progress)
-        added = await self._parts.worktrees.add(
-            repository, request.branch, request.base, request.new_branch, progress=progress
-        )
+        for attempt in range(ATTEMPTS):
+            added = await self._parts.worktrees.add(
+                repository, request.branch, request.base, request.new_branch, progress=progress
+            )
+            try:
+                return await self._complete(repository, request, added, progress)
+            except DirectoryMissing:
+                # It was removed between the two: make it again.
+                if not added.reused or attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _complete(
+        self, repository: Repository, request: WorktreeRequest, added: Added, progress: Progress | None
+    ) -> WorktreeSession:
+        """Open the session in a worktree that is there now."""
+        wanted = request.session != "none"
         answer = WorktreeSession(
             session_id=None,
             worktree_path=added.path,
@@ -162,6 +179,7 @@ class Worktrees:
         progress: Progress | None,
     ) -> None:
         async with directory_lock(self._parts.settings, added.path):
+            await self._parts.worktrees.verify(added.path)
             if request.session == "auto" and (added.reused or added.recreated):
                 session = await self._same_work(repository, added.path, request.prompt)
                 if session is not None:
@@ -213,7 +231,7 @@ class Worktrees:
         notes = {n.id: n.prompt_sha256 for n in await self._parts.notes.in_directory(path)}
         digest = prompt_digest(prompt)
         for session in sessions:
-            if session.id in notes:
+            if notes.get(session.id) is not None:
                 if notes[session.id] == digest:
                     return session
             elif await self._sessions.first_prompt(session.id) == prompt:
@@ -221,7 +239,9 @@ class Worktrees:
         return None
 
     async def _forget_context(self, repository: Repository, path: str) -> None:
-        if path in await self._parts.contexts.of(repository.common_dir):
+        known = path in await self._parts.contexts.of(repository.common_dir)
+        # A request that was under way when the directory went may have made its context once more.
+        if known or await self._parts.notes.in_directory(path):
             await self._feeds.dispose(repository.common_dir, path)
 
     # --- removing ----------------------------------------------------------------------------
@@ -262,6 +282,7 @@ class Worktrees:
 
     async def _busy(self, repository: Repository, path: str) -> list[Session]:
         try:
+            await self._feeds.reread_status(repository.common_dir, path)
             sessions = (await self._sessions.of_repository(repository)).sessions
         except OpenCodeMissing:
             return []
@@ -272,6 +293,12 @@ class Worktrees:
 
     async def remove(self, request: RemoveRequest) -> Removed:
         """Remove a worktree.  Raises `WouldLoseWork` with every reason that was not accepted by name."""
+        _, worktree = await self._parts.worktrees.find(request.path)
+        # Nobody opens a session in it meanwhile; what one began before is seen.
+        async with directory_lock(self._parts.settings, worktree.path):
+            return await self._remove(request)
+
+    async def _remove(self, request: RemoveRequest) -> Removed:
         repository, worktree = await self._parts.worktrees.find(request.path)
         rescued_codes = set(request.rescue) if request.rescue_to else set()
         accepted = set(request.accept)
