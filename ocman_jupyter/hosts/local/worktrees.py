@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ...errors import DirectoryMissing, MainWorktree, OcmanError, OpenCodeMissing, WouldLoseWork
+from ...errors import DirectoryMissing, MainWorktree, OcmanError, WouldLoseWork
 from ...git import removal
 from ...git.records import Added
 from ...git.records import Worktree as GitWorktree
@@ -281,11 +281,8 @@ class Worktrees:
         return reasons
 
     async def _busy(self, repository: Repository, path: str) -> list[Session]:
-        try:
-            await self._feeds.reread_status(repository.common_dir, path)
-            sessions = (await self._sessions.of_repository(repository)).sessions
-        except OpenCodeMissing:
-            return []
+        await self._feeds.reread_status(repository.common_dir, path)
+        sessions = (await self._sessions.of_repository(repository)).sessions
         return [
             s for s in sessions
             if s.status in ("busy", "needs_you") and deepest(s.directory, {path}) is not None
