@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 
 import httpx
 
@@ -14,6 +15,8 @@ from .scene import Scene, now, told
 
 LIMIT = 3.0
 AT_ONCE = 100
+QUIET = 0.05
+"""Seconds before each call: OpenCode works on for some ms after it answered, which is not the next call's."""
 
 # In a process of its own, because the state is where the environment says.
 _COUNT = """
@@ -60,7 +63,7 @@ def ensure(scene: Scene, repeat: int) -> list[Row]:
 
         interleaved(20, {"ours": ours, "bare": bare})
         scene.settle(opencode.pid, server.process.pid)
-        figures = interleaved(calls, {"ours": ours, "bare": bare})
+        figures = interleaved(calls, {"ours": ours, "bare": bare}, lambda: time.sleep(QUIET))
     together = asyncio.run(_at_once(server.url, server.token, str(root)))
     done = subprocess.run(
         [sys.executable, "-c", _COUNT, str(root), str(AT_ONCE)],

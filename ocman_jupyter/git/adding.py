@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Awaitable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ocman_jupyter.errors import (
@@ -45,6 +45,15 @@ async def together(*reads: Awaitable[Any]) -> list[Any]:
     return results
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What was read of a repository, to decide about one branch."""
+
+    places: list[Checkout]
+    refs: Refs
+    rows: dict[str, Made]
+
+
 class Adding:
     """Plan and add.  ``Worktrees`` is the face of it."""
 
@@ -58,14 +67,23 @@ class Adding:
         self, repository: Repository, branch: str, base: str | None = None, new_branch: bool | None = None
     ) -> Plan:
         """What :meth:`add` would do.  Raises its typed errors; changes nothing."""
-        choice = BaseChoice(base)
         await self._readable_name(branch)
+        return await self._decide(repository, branch, base, new_branch, await self._see(repository, branch))
+
+    async def _see(self, repository: Repository, branch: str) -> Seen:
         places, _, refs, rows = await together(
             checkouts(self._git, repository, branch),
             check_branch(self._git, branch, repository.common_dir),
             read_refs(self._git, repository, branch),
             made.of_repository(self._store, repository.common_dir),
         )
+        return Seen(places, refs, rows)
+
+    async def _decide(
+        self, repository: Repository, branch: str, base: str | None, new_branch: bool | None, seen: Seen
+    ) -> Plan:
+        choice = BaseChoice(base)
+        places, refs, rows = seen.places, seen.refs, seen.rows
         found = await choice.read(self._git, refs, repository.toplevel)
         if not found:
             await self._repositories.require_commits(repository)
@@ -197,10 +215,17 @@ class Adding:
 
         await self._readable_name(branch)
         async with only_one(self._settings, repository.common_dir, slug(branch), waiting):
-            completed = await half_made.complete(self._git, self._store, repository, branch, progress)
+            completed = None
             for attempt in range(_ATTEMPTS):
-                plan = await self.plan(
-                    repository, branch, base, None if completed and new_branch else new_branch
+                seen = await self._see(repository, branch)
+                unfinished = half_made.row_of(branch, seen.rows)
+                if attempt == 0 and unfinished is not None:
+                    completed = await half_made.complete(
+                        self._git, self._store, repository, unfinished, progress
+                    )
+                    seen = await self._see(repository, branch)
+                plan = await self._decide(
+                    repository, branch, base, None if completed and new_branch else new_branch, seen
                 )
                 if plan.reused:
                     if completed is None:

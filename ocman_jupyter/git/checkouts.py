@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from ocman_jupyter.git.command import Git, GitFailed
+from ocman_jupyter.git.paths import is_within
 from ocman_jupyter.git.records import State
 from ocman_jupyter.git.repository import Repository
 
@@ -51,8 +52,13 @@ class Checkout:
 async def checkouts(git: Git, repository: Repository, branch: str | None = None) -> list[Checkout]:
     """All checkouts, the main one first (a bare folder is no checkout), then plain folders in our root.
 
-    With ``branch`` only those that may be on it are looked at; the others are what git says of them.
+    With ``branch`` only those that may be on it are looked at; the others are what git says of them.  Then
+    there is no process where git's files tell it, and no ``head`` and ``prunable``.
     """
+    if branch is not None:
+        seen = await git.disk(_seen, repository, branch)
+        if seen is not None:
+            return seen
     done = await git.run("worktree", "list", "--porcelain", "-z", cwd=repository.toplevel, ok=(0, 129))
     end = "\0"
     if done.code == 129:  # git before 2.36 has no -z
@@ -71,6 +77,46 @@ def current_branch(repository: Repository, places: list[Checkout], path: str) ->
     line = read_line(os.path.join(repository.common_dir, "HEAD")) or ""
     name = line.removeprefix("ref: " + HEADS)
     return name if name not in (line, ".invalid") else None
+
+
+def _seen(repository: Repository, branch: str) -> list[Checkout] | None:
+    """The checkouts by the files of ``.git``; ``None`` when these do not tell (reftables keep no ``HEAD``)."""
+    main = _by_head(repository.root, repository.common_dir)
+    if main is None:
+        return None
+    listed = [replace(main, is_main=True, bare=repository.bare)]
+    folder = os.path.join(repository.common_dir, "worktrees")
+    for name in sorted(_names(folder)):
+        admin = os.path.join(folder, name)
+        link = read_line(os.path.join(admin, "gitdir"))
+        if link is None:
+            continue
+        one = _by_head(os.path.dirname(os.path.join(admin, link.strip())), admin)
+        if one is None:
+            return None
+        listed.append(one)
+    return _join(repository, listed, branch)
+
+
+def _by_head(path: str, admin: str) -> Checkout | None:
+    head = read_line(os.path.join(admin, "HEAD"))
+    if head is None or os.path.islink(os.path.join(admin, "HEAD")):
+        return None
+    ref = head.removeprefix("ref:").strip()
+    if ref == head:
+        branch = None
+    elif ref.startswith(HEADS) and ref != HEADS + ".invalid":
+        branch = ref[len(HEADS) :]
+    else:
+        return None
+    reason = read_line(os.path.join(admin, "locked"))
+    return Checkout(
+        path=path,
+        branch=branch,
+        detached=branch is None,
+        locked=reason is not None,
+        lock_reason=(reason or "").strip() or None,
+    )
 
 
 def _parse(text: str, end: str) -> Iterator[Checkout]:
@@ -171,6 +217,22 @@ def link_of(path: str) -> str | None:
     """Where the ``.git`` file of a worktree points, as a real path; ``None`` when there is no such file."""
     link = _link(path)
     return None if link is None else os.path.realpath(link)
+
+
+def link_stamp(path: str) -> tuple[object, ...] | None:
+    """Facts that change when the checkout at ``path`` is not the same any more; ``None`` when it is none."""
+    dot_git = os.path.join(path, ".git")
+    try:
+        here, info = os.stat(path), os.lstat(dot_git)
+        link = link_of(path)
+        back: object = None
+        if link is not None:
+            back = read_line(os.path.join(link, "gitdir"))
+            if back is None or not is_within(os.path.realpath(dot_git), os.path.realpath(path)):
+                return None
+    except (OSError, ValueError):
+        return None
+    return (here.st_dev, here.st_ino, info.st_ino, info.st_mtime_ns, link, back)
 
 
 def _state(path: str, admin: str | None) -> State:

@@ -202,6 +202,7 @@ class Git:
         self._reads = ThreadPoolExecutor(self.processes, thread_name_prefix="ocman-git")
         self._writes = ThreadPoolExecutor(max(4, self.processes), thread_name_prefix="ocman-git-write")
         self._disk = ThreadPoolExecutor(4, thread_name_prefix="ocman-disk")
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="ocman-disk-later")
 
     async def run(
         self,
@@ -322,6 +323,10 @@ class Git:
         """Run ``work(*args)``, which looks at files, off the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, work, *args)
 
+    async def later(self, work: Callable[[], T]) -> T:
+        """Like :meth:`disk`, for what nobody waits for: one at a time, and in nobody's way."""
+        return await asyncio.get_running_loop().run_in_executor(self._background, work)
+
     async def version(self) -> tuple[str, str] | None:
         """Path and version of git, or ``None`` when there is none that runs."""
         path = shutil.which(self._command)
@@ -336,7 +341,7 @@ class Git:
 
     def close(self) -> None:
         """Give the worker threads back."""
-        for pool in (self._reads, self._writes, self._disk):
+        for pool in (self._reads, self._writes, self._disk, self._background):
             pool.shutdown(wait=False)
 
 

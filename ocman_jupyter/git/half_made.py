@@ -67,28 +67,25 @@ async def complete(
     git: Git,
     store: Store,
     repository: Repository,
-    branch: str,
+    row: Made,
     progress: Callable[[str, float | None], None] | None,
 ) -> Made | None:
-    """Bring a making of ``branch`` that was cut short to its end; the row when the worktree is complete now.
+    """Bring a making that was cut short to its end; its row when the worktree is complete now.
 
     To be called with the lock held: then whoever began it is dead, but its git may live on.
     """
-    row = row_of(branch, await made.of_repository(store, repository.common_dir))
-    if row is None:
-        return None
     while await git.disk(_adder_lives, row.path):
         if progress:
             progress("Waiting for a git that already makes this worktree", None)
         await asyncio.sleep(_POLL)
-    place = await git.disk(look, repository, row.path, branch)
+    place = await git.disk(look, repository, row.path, row.branch)
     if place.admin is None:
         return None
     if not place.initializing:
         await made.save(store, replace(row, state="made"))
         return row if place.finished else None
     if not place.on_branch:
-        await take_back(git, repository, row.path, branch)
+        await take_back(git, repository, row.path, row.branch)
         return None
     if progress:
         progress("Completing a worktree that was left half-made", None)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from ocman_jupyter.errors import ForbiddenPath, OcmanError, PathConflict
 from ocman_jupyter.git import half_made, made
+from ocman_jupyter.git.checkouts import link_stamp
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
@@ -77,7 +78,7 @@ class Making:
     made_folders: list[str] = field(default_factory=list)
     empty_folder_mode: int | None = None
     """A folder that was there before, and stays."""
-    made_branch: bool = False
+    stamp: tuple[object, ...] | None = None
     saved: bool = False
     before: Made | None = None
     """The row of the worktree that is made again."""
@@ -120,26 +121,26 @@ class Making:
             self.before = before
         self.saved = True
         await _whole(made.save(self.store, row))
-        if not plan.branch_existed:
-            await _whole(self._branch())
         if progress:
             progress("Making the worktree", None)
         done = await self.git.run(
             "worktree",
             "add",
             *(["--force"] if plan.recreate else []),
+            # git makes the branch in the same process, and fails when it exists: so it is known whose it is.
+            *(["--no-track", "-b", plan.branch] if self._makes_branch else []),
             "--",
             path,
-            plan.branch,
+            self._start if self._makes_branch else plan.branch,
             cwd=self.repository.toplevel,
             write=True,
             ok=_ANY,
-            config={"checkout.workers": str(self.git.checkout_workers)},
+            config={"checkout.workers": str(self.git.checkout_workers), "core.logAllRefUpdates": "true"},
             progress=_percent(progress) if progress else None,
         )
         await self._read_back(done)
         await made.save(self.store, replace(row, state="made"))
-        return replace(added_by(plan), warnings=[*plan.warnings, *self.warnings])
+        return replace(added_by(plan), stamp=self.stamp, warnings=[*plan.warnings, *self.warnings])
 
     def _folders(self) -> None:
         path = self.plan.worktree_path
@@ -159,36 +160,31 @@ class Making:
         if info is not None:
             self.empty_folder_mode = stat.S_IMODE(info.st_mode)
 
-    async def _branch(self) -> None:
-        """Made by its own command that fails when it exists: so it is known whose it is."""
+    @property
+    def _makes_branch(self) -> bool:
+        return not (self.plan.branch_existed or self.plan.resumes)
+
+    async def _made_branch(self) -> bool:
+        """Is the branch of this attempt there, and untouched?  Its log begins as only we have it begun."""
         if self.plan.resumes:
-            self.made_branch = True
-            return
+            return True
+        if not self._makes_branch:
+            return False
         ref = HEADS + self.plan.branch
         done = await self.git.run(
-            "update-ref",
-            "--create-reflog",
-            "-m",
-            f"branch: Created from {self.plan.base.ref if self.plan.base else ''}",
-            ref,
-            self._start,
-            "0" * len(self._start),
-            cwd=self.repository.common_dir,
-            write=True,
-            ok=_ANY,
+            "log", "-g", "--format=%H %gs", ref, "--", cwd=self.repository.common_dir, ok=_ANY
         )
-        if done.code == 0:
-            self.made_branch = True
-            return
-        error = explain(("update-ref", ref), done, self.repository.common_dir)
-        if isinstance(error, GitFailed):
-            raise Raced(error.message)
-        raise error
+        return done.code == 0 and done.text == f"{self._start} branch: Created from {self._start}\n"
+
+    def _look(self) -> half_made.Place:
+        path = self.plan.worktree_path
+        self.stamp = link_stamp(path)
+        return half_made.look(self.repository, path, self.plan.branch)
 
     async def _read_back(self, done: Completed) -> None:
         """Exit codes are not outcomes: look at what is there."""
         path = self.plan.worktree_path
-        place = await self.git.disk(half_made.look, self.repository, path, self.plan.branch)
+        place = await self.git.disk(self._look)
         if place.finished and done.code == 0:
             return
         if place.finished:
@@ -203,6 +199,8 @@ class Making:
         if not isinstance(error, GitFailed):
             raise error
         full = b"No space left on device" in done.err
+        if self._makes_branch and not full and not await self._made_branch():
+            raise Raced(error.message)
         raise PathConflict(
             f"git could not make the worktree at {shown(path)}: "
             + ("there is no space left on the disk." if full else error.message.partition(": ")[2]),
@@ -221,7 +219,7 @@ class Making:
             return [shown(path)]
         if self.empty_folder_mode is not None:
             await self.git.disk(self._restore_folder)
-        if self.made_branch:
+        if await self._made_branch():
             await self.git.run(
                 "update-ref",
                 "-d",

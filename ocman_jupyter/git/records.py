@@ -85,6 +85,8 @@ class Added:
     reused: bool
     branch_existed: bool
     recreated: bool = False
+    stamp: tuple[object, ...] | None = None
+    """``checkouts.link_stamp`` of a worktree that was made and read back just now."""
     warnings: list[Warned] = field(default_factory=list)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.paths import is_within
 
 _REMEMBERED = 2000
+_CONFIG = 1_000_000
 # Paths may hold newlines: a known answer (true or false) stands between any two of them.
 _REV_PARSE = (
     "rev-parse",
@@ -203,8 +205,9 @@ def _stamp(real: str, repository: Repository) -> tuple[object, ...] | None:
         os.stat(os.path.join(repository.common_dir, "HEAD"))
         if os.path.realpath(repository.worktrees_root) != repository.worktrees_root:
             return None  # it became a link
-        info = os.stat(os.path.join(repository.common_dir, "config"))
-        facts.append((info.st_ino, info.st_mtime_ns, info.st_size))
+        with open(os.path.join(repository.common_dir, "config"), "rb") as file:
+            # Its content, because deleting any branch writes the same once more.
+            facts.append(hashlib.sha256(file.read(_CONFIG)).digest())
     except OSError:
         return None
     place = real

@@ -63,8 +63,14 @@ class _Seen:
     changes: Changes
     ignored: frozenset[str]
     facts: tuple[object, ...]
-    signature: int
-    taken: float
+    signature: int | None
+    """Of the files; ``None`` where only the watches tell whether one moved."""
+    read: float
+    """When the files were, last."""
+
+    @property
+    def old(self) -> bool:
+        return time.monotonic() - self.read > _FRESH
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,8 @@ class Statuses:
         if seen is not None and await self._git.disk(self._still, seen, path, admin, common_dir, head):
             return seen.changes
         self._seen.pop(path, None)
-        before = await self._git.disk(_facts, admin, common_dir, head)
+        before, watched = await self._git.disk(self._begin, path, admin, common_dir, head)
+        read = seen.read if seen is not None and watched and not seen.old else None
         began = time.time_ns()
         entries = await read_status(self._git, path, ignored=True)
         changes = Changes(
@@ -129,7 +136,7 @@ class Statuses:
         ignored = frozenset(entry.path for entry in entries if entry.kind == "!")
         # After the answer: the signature is as good when nothing has changed since before `git status`.
         scan = asyncio.ensure_future(
-            self._remember(path, admin, common_dir, head, changes, ignored, before, began)
+            self._remember(path, admin, common_dir, head, changes, ignored, before, began, read)
         )
         self._scans[path] = scan
         scan.add_done_callback(lambda done: self._scans.pop(path, None))
@@ -145,8 +152,15 @@ class Statuses:
         ignored: frozenset[str],
         before: tuple[object, ...] | None,
         began: int,
+        read: float | None,
     ) -> None:
+        """``read``: when the files were, of a tree that was watched since then."""
+
         def work() -> _Seen | None:
+            if read is not None and before is not None and self._watches.keep(path, ignored):
+                if _facts(admin, common_dir, head) != before:
+                    return None
+                return _Seen(changes, ignored, before, None, read)
             scan = self._scan(path, ignored)
             if before is None or not scan.whole or not _settled(scan.newest, began):
                 return None
@@ -157,17 +171,25 @@ class Statuses:
         try:
             if self._flights:  # whoever waits for an answer goes first
                 await asyncio.wait(set(self._flights.values()))
-            seen = await self._git.disk(work)
+            seen = await self._git.later(work)
         except (OSError, RuntimeError):  # the tree goes away, or we are closing
             return
         if seen is not None:
             self._seen[path] = seen
 
+    def _begin(
+        self, path: str, admin: str, common_dir: str, head: str | None
+    ) -> tuple[tuple[object, ...] | None, bool]:
+        """Before the status is taken: the facts, and whether the tree is watched from now on."""
+        watched = self._watches.again(path)
+        return _facts(admin, common_dir, head), watched
+
     def _still(self, seen: _Seen, path: str, admin: str, common_dir: str, head: str | None) -> bool:
-        if time.monotonic() - seen.taken > _FRESH or _facts(admin, common_dir, head) != seen.facts:
+        if seen.old or _facts(admin, common_dir, head) != seen.facts:
             return False
-        if self._watches.quiet(path):
-            return True
+        quiet = self._watches.quiet(path)
+        if quiet is not None:  # where something moved git has to look anyway
+            return quiet
         try:
             scan = self._scan(path, seen.ignored)
         except OSError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ if sys.platform == "linux":
 
     # Plain numbers: an operation on the enumeration costs more than all the rest of an event.
     _OVERFLOW, _IGNORED, _FOLDER = int(flags.Q_OVERFLOW), int(flags.IGNORED), int(flags.ISDIR)
+    _CAME = int(flags.CREATE | flags.MOVED_TO)
     # CLOSE_WRITE besides MODIFY: it is all that tells of what was written through a memory map.
     _MASK = int(
         flags.CREATE
@@ -45,6 +47,7 @@ _TRUSTED = frozenset(
 _IDLE = 60.0
 """Seconds for which a tree that was asked about keeps its watches: a list of more trees than there is room
 for would else throw each one out just before its turn.  A tree that was refused is not tried for as long."""
+_MOST_NAMED = 1000
 _BATCH = 4000
 """Each watch that is given back leaves an event; the queue of the kernel holds 16,384 as it comes."""
 
@@ -59,6 +62,10 @@ class Watch:
     prefixes: dict[int, str] = field(default_factory=dict)
     """By watch descriptor, where in the tree its folder is: "" or "src/"."""
     moved: bool = False
+    grew: bool = False
+    """A folder came that is not watched."""
+    named: set[str] = field(default_factory=set)
+    """Files that came since the tree was read: each may have a second name elsewhere."""
     failed: bool = False
     used: float = 0.0
 
@@ -142,12 +149,12 @@ class Watches:
             self._release(watch)
         self.forget(watch.path)
 
-    def quiet(self, path: str) -> bool:
-        """Is the tree watched, and did nothing move in it since?"""
+    def quiet(self, path: str) -> bool | None:
+        """Did nothing move in the tree since it was read?  ``None``: it is not watched."""
         with self._lock:
             watch = self._trees.pop(path, None)
             if watch is None:
-                return False
+                return None
             watch.used = time.monotonic()
             self._trees[path] = watch
             self._drain()
@@ -157,6 +164,39 @@ class Watches:
             return _identity(path) == watch.identity
         except OSError:
             return False
+
+    def again(self, path: str) -> bool:
+        """From now on :meth:`quiet` tells what moved since now; ``False``: the tree must be read to be watched."""
+        with self._lock:
+            watch = self._trees.get(path)
+            if watch is None:
+                return False
+            self._drain()
+            if watch.grew or path not in self._trees:
+                return False
+            watch.moved = False
+        try:
+            return _identity(path) == watch.identity
+        except OSError:
+            return False
+
+    def keep(self, path: str, ignored: frozenset[str]) -> bool:
+        """After :meth:`again`: ``ignored`` does not count from now on.
+
+        ``False``: what did not count before does now, a folder came, or a file has a second name, so the tree
+        must be read.
+        """
+        with self._lock:
+            watch = self._trees.get(path)
+            if watch is None or watch.grew:
+                return False
+            if not all(name in ignored for name in watch.ignored if name.endswith("/")):
+                return False
+            named, watch.named = watch.named, set()
+        if any(_has_second_name(os.path.join(path, name)) for name in named):
+            return False
+        watch.ignored = ignored
+        return True
 
     def forget(self, path: str) -> None:
         """Give the watches of a tree back."""
@@ -195,15 +235,20 @@ class Watches:
                         del self._trees[watch.path]
             else:
                 name = event.name + "/" if event.name and event.mask & _FOLDER else event.name
-                self._mark(
-                    watch
-                    for watch in self._owners.get(event.wd, ())
-                    if not watch.moved and watch.prefixes[event.wd] + name not in watch.ignored
-                )
+                came = event.mask & _CAME
+                for watch in self._owners.get(event.wd, ()):
+                    if watch.moved and not came or watch.prefixes[event.wd] + name in watch.ignored:
+                        continue
+                    watch.moved = True
+                    if came and event.mask & _FOLDER or len(watch.named) > _MOST_NAMED:
+                        watch.grew = True
+                    elif came:
+                        watch.named.add(watch.prefixes[event.wd] + name)
 
     def _mark(self, watches: Iterable[Watch]) -> None:
+        """Something moved that is not known: perhaps a folder came."""
         for watch in watches:
-            watch.moved = True
+            watch.moved = watch.grew = True
 
     def _release(self, watch: Watch) -> None:
         for number, descriptor in enumerate(list(watch.prefixes)):
@@ -233,6 +278,14 @@ class Watches:
         now = time.monotonic()
         self._refused = {one: until for one, until in self._refused.items() if until > now}
         self._refused[path] = now + _IDLE
+
+
+def _has_second_name(path: str) -> bool:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(info.st_mode) and info.st_nlink > 1
 
 
 def _identity(path: str) -> tuple[int, int]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from ocman_jupyter.errors import DirectoryMissing, NoSuchDirectory, NoSuchWorktree, NotARepository, OcmanError
 from ocman_jupyter.git import made
 from ocman_jupyter.git.adding import Adding, Progress, together
-from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch, link_of, read_line
+from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch, link_of, link_stamp
 from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.history import History, Pair, Standing
 from ocman_jupyter.git.made import Made
-from ocman_jupyter.git.paths import is_within, shown
+from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Changes, Plan, Worktree
 from ocman_jupyter.git.refs import HEADS, BaseChoice, commits, read_refs
 from ocman_jupyter.git.repository import Repositories, Repository
@@ -171,7 +171,7 @@ class Worktrees:
             gone = DirectoryMissing(f"{shown(path)} is not a worktree any more.", details={"path": shown(path)})
         except ValueError:  # half of a surrogate pair
             raise DirectoryMissing(details={"path": ascii(path)}) from None
-        stamp = await self._git.disk(_link_stamp, path)
+        stamp = await self._git.disk(link_stamp, path)
         if stamp is None:
             raise gone
         if self._verified.get(path) == stamp:
@@ -208,10 +208,8 @@ class Worktrees:
     ) -> Added:
         """Make the worktree of a branch, or find the one there.  See ``Adding.add`` for its errors."""
         added = await self._adding.add(repository, branch, base, new_branch, progress)
-        if not added.reused:  # its links were read back a moment ago
-            stamp = await self._git.disk(_link_stamp, added.path)
-            if stamp is not None:
-                self._verified[added.path] = stamp
+        if added.stamp is not None:
+            self._verified[added.path] = added.stamp
         return added
 
 
@@ -256,19 +254,3 @@ def _owners(path: str, row: Made | None) -> list[str]:
         path = os.path.dirname(path)
         owners.append(path)
     return list(dict.fromkeys(owner for owner in owners if os.path.isdir(owner)))
-
-
-def _link_stamp(path: str) -> tuple[object, ...] | None:
-    """Facts that change when the checkout at ``path`` is not the same any more; ``None`` when it is none."""
-    dot_git = os.path.join(path, ".git")
-    try:
-        here, info = os.stat(path), os.lstat(dot_git)
-        link = link_of(path)
-        back: object = None
-        if link is not None:
-            back = read_line(os.path.join(link, "gitdir"))
-            if back is None or not is_within(os.path.realpath(dot_git), os.path.realpath(path)):
-                return None
-    except (OSError, ValueError):
-        return None
-    return (here.st_dev, here.st_ino, info.st_ino, info.st_mtime_ns, link, back)

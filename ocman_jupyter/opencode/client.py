@@ -51,12 +51,12 @@ class OpenCodeClient:
 
     # --- the process and its directories -----------------------------------------------------
 
-    async def health(self, timeout: float = 1.0) -> str:
+    async def health(self, timeout: float = 1.0, fresh: bool = True) -> str:
         """Version of a server that answers.
 
-        Asked on a new connection each time: the first one to a new screen form may hang.
+        ``fresh``: asked on a new connection, because the first one to a new screen form may hang.
         """
-        body = await self._http.call("GET", "/global/health", timeout=timeout, probe=True, fresh=True)
+        body = await self._http.call("GET", "/global/health", timeout=timeout, probe=True, fresh=fresh)
         if not isinstance(body, dict) or body.get("healthy") is not True or not isinstance(body.get("version"), str):
             raise errors.OpenCodeError("What answers there is not an OpenCode.", details={"url": self.url})
         self._version = body["version"]

@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 SILENCE = 30.0
 """Seconds without a byte after which a stream counts as dead; OpenCode sends a heartbeat every 10."""
+HEARTBEAT = 12.0
+"""Seconds within which a server that lives has said something, if only its heartbeat."""
 CONNECT_DEADLINE = 10.0
 STABLE = 5.0
 """Seconds after which a connection counts as good: the next reconnect begins with the short delay again."""
@@ -121,6 +123,7 @@ class EventStream:
         self._held: list[dict[str, Any]] | None = None
         self.connected = False
         """Connected, refetched, and delivering."""
+        self._heard = 0.0
         self.skipped = 0
         """Events that were too long to be read."""
 
@@ -128,6 +131,11 @@ class EventStream:
         """Begin to read, in a task of the running loop."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="ocman-events")
+
+    @property
+    def lively(self) -> bool:
+        """Connected, and heard of since the last heartbeat was due."""
+        return self.connected and time.monotonic() - self._heard < HEARTBEAT
 
     async def close(self) -> None:
         """Stop; nothing is delivered afterwards."""
@@ -192,6 +200,7 @@ class EventStream:
         held_bytes = 0
         slice_began = time.monotonic()
         async for chunk in chunks:
+            self._heard = time.monotonic()
             for data in frames.feed(chunk):
                 try:
                     event = json.loads(data)

@@ -95,7 +95,7 @@ class Instances:
         Raises ``NoSuchDirectory``, ``OpenCodeMissing``, ``LaunchFailed``, ``LaunchTimeout``,
         ``OpenCodeNeedsPassword`` or ``OpenCodeUnreachable`` (there is one, but how it is could not be told).
         """
-        instance = await self._warm(target.identity)
+        instance = await self.warm(target.identity)
         if instance is not None:
             return instance, False
         (instance, launched), began = await self._ensures.join(
@@ -107,7 +107,7 @@ class Instances:
 
         Raises ``OpenCodeUnreachable`` or ``OpenCodeNeedsPassword`` where that cannot be told.
         """
-        instance = await self._warm(identity)
+        instance = await self.warm(identity)
         if instance is not None:
             return instance
         record = await self.registry.get(identity)
@@ -164,7 +164,7 @@ class Instances:
 
     # --- warm --------------------------------------------------------------------------------
 
-    async def _warm(self, identity: str) -> Instance | None:
+    async def warm(self, identity: str) -> Instance | None:
         """The one that was healthy before, if it is still that process and answers: no lock, no scan."""
         instance = self._live.get(identity)
         if instance is None:
@@ -173,7 +173,8 @@ class Instances:
             await self._forget(instance)
             return None
         try:
-            await self._probes.join(identity, lambda say: instance.client.health(self.settings.probe_timeout))
+            await self._probes.join(
+                identity, lambda say: instance.client.health(self.settings.probe_timeout, fresh=False))
         except errors.OcmanError:
             return None  # what that means is found out under the lock
         return instance if self._live.get(identity) is instance else None

@@ -112,6 +112,11 @@ class LaunchFiles:
             path.unlink(missing_ok=True)
 
 
+EXIT_TRIES = 20
+EXIT_PAUSE = 0.05
+"""Seconds between looks at how an ended process ended."""
+
+
 class Launcher(Protocol):
     """Where a launched OpenCode lives."""
 
@@ -159,10 +164,12 @@ class TmuxLauncher:
                 await self.tmux.let_go(pane)
 
     async def exit_code(self, started: Started) -> int | None:
-        with contextlib.suppress(TmuxFailed):
-            for pane in await self.tmux.find(started.tmux_session or ""):
-                if pane.dead:
-                    return pane.exit_code
+        for _ in range(EXIT_TRIES):  # tmux hears of the end a moment later
+            with contextlib.suppress(TmuxFailed):
+                for pane in await self.tmux.find(started.tmux_session or ""):
+                    if pane.dead and pane.exit_code is not None:
+                        return pane.exit_code
+            await asyncio.sleep(EXIT_PAUSE)
         return None
 
     async def output(self, started: Started, log_path: str) -> str:
@@ -216,10 +223,10 @@ class ProcessLauncher:
         child = self._children.get(started.process)
         if child is None:
             return None
-        for _ in range(20):
+        for _ in range(EXIT_TRIES):
             if child.returncode is not None:
                 break
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(EXIT_PAUSE)
         return child.returncode
 
     async def output(self, started: Started, log_path: str) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import json as _json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from .. import errors
 
 if TYPE_CHECKING:
-    import httpx
+    import aiohttp
+    from yarl import URL
 
 MAX_TEXT = 2000
 """Characters of an unwelcome answer that are kept in the error."""
@@ -28,6 +31,19 @@ class Unsure(errors.OpenCodeUnreachable):  # type: ignore[misc,valid-type]
     """No answer in time, a reset, or a 5xx to a probe: it may well be alive, so nothing is done about it."""
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer."""
+
+    status: int
+    content: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace")
+
+
 class Transport:
     """Requests to one server: pooled connections, basic auth, a deadline (seconds) for each."""
 
@@ -36,65 +52,68 @@ class Transport:
         self.timeout = timeout
         self._username = username
         self._password = password or ""
-        self._pool: httpx.AsyncClient | None = None
-        self._fresh: httpx.AsyncClient | None = None
+        self._pool: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
 
     async def aclose(self) -> None:
         """Close all connections; a later call opens new ones."""
-        pools, self._pool, self._fresh = (self._pool, self._fresh), None, None
-        for pool in pools:
-            if pool is not None:
-                await pool.aclose()
+        sessions, self._pool, self._fresh = (self._pool, self._fresh), None, None
+        for session in sessions:
+            if session is not None:
+                await session.close()
 
     @asynccontextmanager
     async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes of a stream.  Raises :class:`Unsure` when it breaks or is silent for ``silence`` s."""
-        import httpx
+        import aiohttp
 
-        timeout = httpx.Timeout(CONNECT_TIMEOUT, read=silence)
+        request = f"GET {path}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
         headers = {"accept": "text/event-stream", "accept-encoding": "identity"}
         try:
-            async with self._client(fresh=True).stream(
-                "GET", path, headers=headers, timeout=timeout
+            async with self._session(fresh=True).get(
+                self._address(path), headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
-                if response.status_code != 200:
-                    await response.aread()
-                    raise self._failure(response, f"GET {path}", probe=True)
-                yield _chunks(response, f"GET {path}")
-        except httpx.HTTPError as error:
-            raise _unreachable(error, f"GET {path}") from error
+                if response.status != 200:
+                    answer = Answer(response.status, await response.read(), response.headers)
+                    raise self._failure(answer, request, probe=True)
+                yield _chunks(response, request)
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            raise _unreachable(error, request) from error
 
-    def _client(self, fresh: bool = False) -> httpx.AsyncClient:
-        import httpx
+    def _address(self, path: str, query: Mapping[str, str] | None = None) -> URL:
+        from yarl import URL
 
-        client = self._fresh if fresh else self._pool
-        if client is None:
+        # Encoded by us: nothing may be taken for a path's or a query's own syntax.
+        return URL(f"{self.url}{path}?{urlencode(query)}" if query else self.url + path, encoded=True)
+
+    def _session(self, fresh: bool = False) -> aiohttp.ClientSession:
+        import aiohttp
+
+        session = self._fresh if fresh else self._pool
+        if session is None:
             # OpenCode drops a connection that was idle for 10 s: let go of it well before.
-            limits = httpx.Limits(
-                max_connections=None, max_keepalive_connections=0 if fresh else 20, keepalive_expiry=5.0
+            connector = (
+                aiohttp.TCPConnector(limit=0, force_close=True)
+                if fresh
+                else aiohttp.TCPConnector(limit=0, keepalive_timeout=5.0)
             )
             headers = {"accept": "application/json"}
             if self._password:
                 token = base64.b64encode(f"{self._username}:{self._password}".encode()).decode()
                 headers["authorization"] = f"Basic {token}"
-            client = httpx.AsyncClient(
-                base_url=self.url,
-                headers=headers,
-                limits=limits,
-                trust_env=False,
-                timeout=httpx.Timeout(self.timeout, connect=CONNECT_TIMEOUT),
-                # Loading certificate authorities takes 30 ms that a loopback address does not need.
-                verify=self.url.startswith("https:"),
+            session = aiohttp.ClientSession(
+                connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
             )
             if fresh:
-                self._fresh = client
+                self._fresh = session
             else:
-                self._pool = client
-        return client
+                self._pool = session
+        return session
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
-        response = await self.exchange(method, path, **options)
-        return self.json(response, f"{method} {path}")
+        answer = await self.exchange(method, path, **options)
+        return self.json(answer, f"{method} {path}")
 
     async def exchange(
         self,
@@ -109,45 +128,50 @@ class Transport:
         fresh: bool = False,
         session_id: str | None = None,
         ask_id: str | None = None,
-    ) -> httpx.Response:
-        import httpx
+    ) -> Answer:
+        import aiohttp
 
         deadline = self.timeout if timeout is None else timeout
         headers = {}
         if directory is not None:
             headers["x-opencode-directory"] = quote(utf8(directory), safe="/")
-        request = f"{method} {path}"
-        arguments: dict[str, Any] = {"headers": headers, "params": query or None}
-        arguments["timeout"] = httpx.Timeout(deadline, connect=min(deadline, CONNECT_TIMEOUT))
+        content: bytes | None = None
         if body is not None:
-            # Lone surrogates would make httpx's own encoder fail; escaped they are valid JSON.
-            arguments["content"] = _json.dumps(body).encode()
+            # Lone surrogates cannot be encoded; escaped they are valid JSON.
+            content = _json.dumps(body).encode()
             headers["content-type"] = "application/json"
+        request = f"{method} {path}"
+        limits = aiohttp.ClientTimeout(total=deadline, sock_connect=min(deadline, CONNECT_TIMEOUT))
         try:
-            response = await asyncio.wait_for(
-                self._client(fresh).request(method, path, **arguments), deadline
-            )
+            async with self._session(fresh).request(
+                method,
+                self._address(path, query),
+                headers=headers,
+                data=content,
+                timeout=limits,
+                allow_redirects=False,
+            ) as response:
+                answer = Answer(response.status, await response.read(), response.headers)
         except (asyncio.TimeoutError, TimeoutError):
             raise Unsure(
                 "OpenCode did not answer in time; it was left alone.",
                 details={"request": request, "seconds": deadline},
             ) from None
-        except httpx.HTTPError as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise _unreachable(error, request) from error
-        if not response.is_success:
-            raise self._failure(response, request, probe, session_id, ask_id)
-        return response
+        if not 200 <= answer.status < 300:
+            raise self._failure(answer, request, probe, session_id, ask_id)
+        return answer
 
     def _failure(
         self,
-        response: httpx.Response,
+        answer: Answer,
         request: str,
         probe: bool = False,
         session_id: str | None = None,
         ask_id: str | None = None,
     ) -> errors.OcmanError:
-        status = response.status_code
-        text = response.text
+        status, text = answer.status, answer.text
         if self._password:
             text = text.replace(self._password, "***")
         details = {"status": status, "text": text[:MAX_TEXT], "request": request}
@@ -163,22 +187,22 @@ class Transport:
             return Unsure("OpenCode answered with an error; it was left alone.", details=details)
         return errors.OpenCodeError(details=details)
 
-    def json(self, response: httpx.Response, request: str) -> Any:
-        if not response.content:
+    def json(self, answer: Answer, request: str) -> Any:
+        if not answer.content:
             return None
         try:
-            return _json.loads(response.content)
+            return _json.loads(answer.content)
         except ValueError:
-            raise odd(request, response.text) from None
+            raise odd(request, answer.text) from None
 
 
-async def _chunks(response: httpx.Response, request: str) -> AsyncIterator[bytes]:
-    import httpx
+async def _chunks(response: aiohttp.ClientResponse, request: str) -> AsyncIterator[bytes]:
+    import aiohttp
 
     try:
-        async for chunk in response.aiter_raw():
+        async for chunk in response.content.iter_any():
             yield chunk
-    except httpx.HTTPError as error:
+    except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
         raise _unreachable(error, request) from error
 
 
@@ -206,17 +230,12 @@ def odd(request: str, body: Any) -> errors.OcmanError:
 
 
 def _unreachable(error: Exception, request: str) -> errors.OcmanError:
-    """The refusal or the doubt that an error of httpx means."""
-    pending: list[BaseException | None] = [error]
-    seen: set[int] = set()
-    while pending:
-        cause = pending.pop()
-        if cause is None or id(cause) in seen:
-            continue
-        if isinstance(cause, ConnectionRefusedError):
-            return ConnectionRefused("No OpenCode listens there.", details={"request": request})
-        seen.add(id(cause))
-        pending += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
+    """The refusal or the doubt that a failed exchange means."""
+    import aiohttp
+
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+        return ConnectionRefused("No OpenCode listens there.", details={"request": request})
     return Unsure(
         "OpenCode did not answer; it was left alone.",
         details={"request": request, "reason": type(error).__name__},

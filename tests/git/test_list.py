@@ -299,6 +299,7 @@ OLD = 1_600_000_000_123_456_789
 
 async def test_a_young_change_is_not_trusted(domain, repository):
     root = repository(files={"a": "1\n"})
+    domain.worktrees.close()  # nothing is watched
     for number in range(5):
         (root / "a").write_text(f"{number}\n")
         await domain.listed(root)

@@ -551,7 +551,7 @@ async def test_a_branch_that_appears_between_look_and_deed_is_used_not_deleted(
     make_domain, repository, git, wrapper
 ):
     root = repository()
-    fault = f'case "$*" in *update-ref*refs/heads/x*) "$REAL" -C {root} branch x main 2>/dev/null;; esac'
+    fault = f'case "$*" in *"worktree add"*) "$REAL" -C {root} branch x main 2>/dev/null;; esac'
     domain = make_domain(git_command=wrapper(fault))
     added = await domain.add(root, "x")
     assert added.branch_existed and not added.reused
@@ -584,6 +584,20 @@ async def test_cancelled_at_any_step_leaves_all_or_nothing(domain, repository, s
     else:
         assert (await domain.listed(root))["x"].state == "ok"
     assert (await domain.add(root, "x")).path.endswith("/x")
+
+
+async def test_a_branch_that_appears_while_an_add_is_cancelled_is_kept(
+    make_domain, repository, git, wrapper, tmp_path
+):
+    root = repository()
+    on = tmp_path / "on"
+    fault = f'case "$*" in *"worktree add"*) "$REAL" -C {root} branch x main; touch {on}; sleep 30;; esac'
+    task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
+    await until(on.exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert git(root, "rev-parse", "x") == git(root, "rev-parse", "main")
 
 
 async def test_progress_tells_how_far_the_checkout_is(domain, repository, monkeypatch):

@@ -41,7 +41,7 @@ def client(fake: FakeOpenCode, jp_asyncio_loop: asyncio.AbstractEventLoop):
 
 def test_importing_the_client_is_light():
     modules = "sys, ocman_jupyter.opencode.client, ocman_jupyter.opencode.events"
-    code = f"import {modules}; print('httpx' in sys.modules)"
+    code = f"import {modules}; print('aiohttp' in sys.modules)"
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

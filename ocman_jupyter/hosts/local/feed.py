@@ -97,6 +97,11 @@ class Feed:
             except asyncio.TimeoutError:
                 raise OpenCodeError("OpenCode's event stream did not begin in time.") from None
 
+    @property
+    def lively(self) -> bool:
+        """Whether it is that process still, read once and heard of just now: what a probe would tell."""
+        return self._stream.lively and self._ready.is_set() and self.instance.process.runs
+
     async def close(self) -> None:
         await self._stream.close()
         self._pump.close()
@@ -201,10 +206,10 @@ class Feed:
 
     # --- what we do ourselves ----------------------------------------------------------------
 
-    async def opened(self, record: SessionRecord) -> None:
+    def opened(self, record: SessionRecord) -> None:
         """A session that we made or changed: known at once, before its event."""
         self._take(self._state.note(record))
-        await self.use(record.directory)
+        self._spawn(self.use(record.directory))
 
     def deleted(self, session_id: str) -> None:
         """A session that we deleted."""

@@ -72,6 +72,11 @@ class Feeds:
         instance, launched = await self._parts.instances.ensure(target, progress)
         return await self._attach(instance, target), launched
 
+    async def reach(self, repository: Repository, progress: Progress | None = None) -> Feed:
+        """Like `ensure`, for a request whose answer tells whether it is alive: no probe before it."""
+        feed = self._feeds.get(repository.common_dir)
+        return feed if feed is not None and feed.lively else await self.ensure(repository, progress)
+
     async def ensure_again(self, feed: Feed, progress: Progress | None = None) -> Feed:
         """The feed of the same repository, its instance healed when it died."""
         instance, _ = await self._parts.instances.ensure(feed.target, progress)

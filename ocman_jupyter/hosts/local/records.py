@@ -89,6 +89,12 @@ class Contexts:
         )
         return dict(rows)
 
+    async def holds(self, identity: str, directory: str) -> bool:
+        """Whether there is a context of this directory."""
+        query = "SELECT 1 FROM contexts WHERE identity = ? AND directory = ?"
+        row = await self._store.run(lambda db: db.execute(query, (identity, directory)).fetchone())
+        return row is not None
+
     async def drop(self, identity: str, directory: str | None = None) -> None:
         """The context of one directory, or all of this repository's OpenCode, are gone."""
         for key in [k for k in self._used if k[0] == identity and directory in (None, k[1])]:

@@ -265,7 +265,7 @@ class Sessions:
         Raises `SessionDirectoryMismatch` when OpenCode put it elsewhere; it is then deleted again.
         """
         inherited = await self._inheritable(request.inherit_from)
-        feed = await self._feeds.ensure(repository, progress)
+        feed = await self._feeds.reach(repository, progress)
         rules = [*session_rules(repository.worktrees_root), *inherited]
         try:
             record = await feed.client.create_session(directory, request.title, rules)
@@ -275,9 +275,8 @@ class Sessions:
         if real(record.directory) != real(directory) or record.project_id == "global":
             await feed.client.delete_session(record.id)
             raise SessionDirectoryMismatch(details={"asked": directory, "opened": record.directory})
-        await asyncio.gather(
-            feed.opened(record), self._parts.notes.add(record.id, repository.common_dir, directory, None)
-        )
+        feed.opened(record)
+        await self._parts.notes.add(record.id, repository.common_dir, directory, None)
         if request.prompt is not None:
             feed = await self._begin(repository, feed, record.id, request, progress)
             # Only now: a session whose prompt did not arrive has not begun with it.
@@ -326,7 +325,7 @@ class Sessions:
                 )
             if origin.permission:  # OpenCode drops them
                 record = await feed.client.set_permission(record.id, origin.permission)
-            await feed.opened(record)
+            feed.opened(record)
             await self._parts.notes.add(record.id, feed.instance.identity, record.directory, None)
             return joined(record, feed, feed.instance.root)
 
@@ -407,7 +406,7 @@ class Sessions:
     async def rename(self, session_id: str, title: str) -> Session:
         feed = await self._reach(session_id)
         record = await feed.client.rename(session_id, title)
-        await feed.opened(record)
+        feed.opened(record)
         return joined(record, feed, feed.instance.root)
 
     async def delete(self, session_id: str) -> None:

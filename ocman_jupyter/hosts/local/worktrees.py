@@ -239,9 +239,11 @@ class Worktrees:
         return None
 
     async def _forget_context(self, repository: Repository, path: str) -> None:
-        known = path in await self._parts.contexts.of(repository.common_dir)
+        known, noted = await asyncio.gather(
+            self._parts.contexts.holds(repository.common_dir, path), self._parts.notes.in_directory(path)
+        )
         # A request that was under way when the directory went may have made its context once more.
-        if known or await self._parts.notes.in_directory(path):
+        if known or noted:
             await self._feeds.dispose(repository.common_dir, path)
 
     # --- removing ----------------------------------------------------------------------------
