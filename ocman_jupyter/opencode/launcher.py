@@ -169,6 +169,8 @@ class TmuxLauncher:
                 for pane in await self.tmux.find(started.tmux_session or ""):
                     if pane.dead and pane.exit_code is not None:
                         return pane.exit_code
+                    if pane.dead:
+                        await self.tmux.reap()
             await asyncio.sleep(EXIT_PAUSE)
         return None
 

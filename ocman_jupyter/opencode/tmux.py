@@ -73,6 +73,10 @@ class Tmux:
         """The panes of the session that is called exactly so."""
         return [pane for pane in await self.panes() if pane.session == name]
 
+    async def reap(self) -> None:
+        """Have the server look at its children: it misses the end of one that dies at once."""
+        await self._run("run-shell", "true")
+
     async def end(self, session_id: str) -> None:
         """End a session (SIGHUP to what runs there); one that is gone is fine."""
         try:
