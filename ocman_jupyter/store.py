@@ -203,8 +203,7 @@ class PrivateLock:
 
         folder = Path(settings.data_dir) / "locks"
         self.path = folder / name
-        with usable(folder):
-            settings.private_dir(str(folder))
+        private_folder(settings, folder)
         self._lock = FileLock(self.path, mode=0o600, thread_local=False)
 
     def acquire(self) -> bool:
@@ -220,6 +219,12 @@ class PrivateLock:
 
     def release(self) -> None:
         self._lock.release()
+
+
+def private_folder(settings: OcmanSettings, path: str | os.PathLike[str]) -> Path:
+    """``path``, made if need be, that only this user can read.  Raises ``StateUnusable``."""
+    with usable(Path(path)):
+        return settings.private_dir(os.fspath(path))
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from ocman_jupyter.errors import (
     BranchNameConflict,
     NoBase,
     NoSuchBranch,
+    OcmanError,
     PathConflict,
     WorktreeLocked,
 )
@@ -28,7 +29,7 @@ from ocman_jupyter.git.making import Making, Progress, Raced, added_by, cannot_m
 from ocman_jupyter.git.names import check_branch, conflict, distinct_slug, slug
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Plan, Warned
-from ocman_jupyter.git.refs import BaseChoice, Refs, read_refs
+from ocman_jupyter.git.refs import BaseChoice, Refs, age, commits, glance, read_refs
 from ocman_jupyter.git.repository import Repositories, Repository
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
@@ -70,14 +71,19 @@ class Adding:
         await self._readable_name(branch)
         return await self._decide(repository, branch, base, new_branch, await self._see(repository, branch))
 
-    async def _see(self, repository: Repository, branch: str) -> Seen:
+    async def _see(self, repository: Repository, branch: str, quickly: bool = False) -> Seen:
+        """``quickly``: what git itself will verify when the worktree is made is not verified before."""
         places, _, refs, rows = await together(
             checkouts(self._git, repository, branch),
             check_branch(self._git, branch, repository.common_dir),
-            read_refs(self._git, repository, branch),
+            self._refs(repository, branch, quickly),
             made.of_repository(self._store, repository.common_dir),
         )
         return Seen(places, refs, rows)
+
+    async def _refs(self, repository: Repository, branch: str, quickly: bool) -> Refs:
+        refs = await self._git.disk(glance, repository.common_dir, branch) if quickly else None
+        return refs or await read_refs(self._git, repository, branch)
 
     async def _decide(
         self, repository: Repository, branch: str, base: str | None, new_branch: bool | None, seen: Seen
@@ -217,7 +223,7 @@ class Adding:
         async with only_one(self._settings, repository.common_dir, slug(branch), waiting):
             completed = None
             for attempt in range(_ATTEMPTS):
-                seen = await self._see(repository, branch)
+                seen = await self._see(repository, branch, quickly=attempt == 0)
                 unfinished = half_made.row_of(branch, seen.rows)
                 if attempt == 0 and unfinished is not None:
                     completed = await half_made.complete(
@@ -233,12 +239,26 @@ class Adding:
                     existed = not completed.branch_made
                     warned = [w for w in plan.warnings if w.code != "base_ignored"]
                     return replace(added_by(plan), branch_existed=existed, warnings=warned)
+                base_told = asyncio.ensure_future(self._dated(repository, plan.base))
                 try:
-                    return await Making(self._git, self._store, repository, plan).run(progress)
+                    return await Making(self._git, self._store, repository, plan, base_told).run(progress)
                 except Raced as raced:
                     if attempt == _ATTEMPTS - 1:
                         raise PathConflict(str(raced), details={"branch": branch}) from None
+                finally:
+                    base_told.cancel()
             raise AssertionError("unreachable")
+
+
+    async def _dated(self, repository: Repository, base: Base | None) -> Base | None:
+        """``base`` with the age of its commit, where that is not known yet."""
+        if base is None or base.age_seconds is not None:
+            return base
+        try:
+            found = await commits(self._git, [base.sha], repository.common_dir)
+        except OcmanError:
+            return base
+        return base.model_copy(update={"age_seconds": age(found.get(base.sha))})
 
 
 def _warnings(branch: str, base: str | None, exists: bool, refs: Refs) -> list[Warned]:

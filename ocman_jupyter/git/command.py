@@ -60,6 +60,7 @@ _STUMBLED = re.compile(rb"fatal: .*worktrees/[^/\n]+/(commondir|gitdir|HEAD)\b")
 _ATTEMPTS = 8
 _GRACE = 5.0
 """Seconds a cancelled write may take to tidy up before it is killed."""
+_GROUP_GRACE = 2.0
 
 
 def clean_environment() -> dict[str, str]:
@@ -168,6 +169,17 @@ class _Call:
             if self._process is not None and self._process.returncode is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, number)
+
+    @property
+    def group_lives(self) -> bool:
+        """Is anything left of what it started?"""
+        if self._process is None:
+            return False
+        try:
+            os.killpg(self._process.pid, 0)
+        except OSError:
+            return False
+        return True
 
     def errors_since(self, offset: int) -> bytes:
         """What it wrote to standard error after ``offset``, while it runs."""
@@ -316,6 +328,11 @@ class Git:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait({future})
         kill.cancel()
+        # What git itself had started (`git branch` of `worktree add -b`) may outlive it for a moment.
+        deadline = time.monotonic() + _GROUP_GRACE
+        while call.group_lives and time.monotonic() < deadline:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.005)
         with contextlib.suppress(BaseException):
             future.result()
 

@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import stat
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -18,7 +19,7 @@ from ocman_jupyter.git.checkouts import link_stamp
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
-from ocman_jupyter.git.records import Added, Plan, Warned
+from ocman_jupyter.git.records import Added, Base, Plan, Warned
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.store import Store
@@ -27,6 +28,9 @@ T = TypeVar("T")
 Progress = Callable[[str, "float | None"], None]
 """Called with a short sentence and, where it is known, the fraction that is done (0–1)."""
 _ANY = range(-255, 256)
+_LOCK_TRIES = 5
+_LOCK_PAUSE = 0.1
+"""Seconds between tries to delete a branch that is locked."""
 _PERCENT = re.compile(rb"Updating files:\s+(\d+)%")
 
 
@@ -75,6 +79,9 @@ class Making:
     store: Store
     repository: Repository
     plan: Plan
+    base: Awaitable[Base | None]
+    """The plan's, with what is found out of it meanwhile."""
+    began: float = field(default_factory=time.time)
     made_folders: list[str] = field(default_factory=list)
     empty_folder_mode: int | None = None
     """A folder that was there before, and stays."""
@@ -139,8 +146,9 @@ class Making:
             progress=_percent(progress) if progress else None,
         )
         await self._read_back(done)
+        base = await self.base
         await made.save(self.store, replace(row, state="made"))
-        return replace(added_by(plan), stamp=self.stamp, warnings=[*plan.warnings, *self.warnings])
+        return replace(added_by(plan), base=base, stamp=self.stamp, warnings=[*plan.warnings, *self.warnings])
 
     def _folders(self) -> None:
         path = self.plan.worktree_path
@@ -220,21 +228,32 @@ class Making:
         if self.empty_folder_mode is not None:
             await self.git.disk(self._restore_folder)
         if await self._made_branch():
-            await self.git.run(
-                "update-ref",
-                "-d",
-                HEADS + self.plan.branch,
-                self._start,
-                cwd=self.repository.common_dir,
-                write=True,
-                ok=_ANY,
-            )
+            await self._delete_branch()
         await self.git.disk(self._remove_folders)
         if self.before is not None:
             await made.save(self.store, self.before)
         else:
             await made.forget(self.store, path)
         return []
+
+    async def _delete_branch(self) -> None:
+        ref = HEADS + self.plan.branch
+        for attempt in range(_LOCK_TRIES + 1):
+            done = await self.git.run(
+                "update-ref", "-d", ref, self._start, cwd=self.repository.common_dir, write=True, ok=_ANY
+            )
+            if done.code == 0 or b".lock" not in done.err:
+                return
+            if attempt + 1 < _LOCK_TRIES:
+                await asyncio.sleep(_LOCK_PAUSE)
+            else:
+                await self.git.disk(self._unlock, os.path.join(self.repository.common_dir, ref + ".lock"))
+
+    def _unlock(self, path: str) -> None:
+        """A git that is ended may leave the lock of a ref behind; nobody else knows this branch yet."""
+        with contextlib.suppress(OSError):
+            if os.lstat(path).st_mtime >= self.began - 1:
+                os.unlink(path)
 
     def _restore_folder(self) -> None:
         path = self.plan.worktree_path

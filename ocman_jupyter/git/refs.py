@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable
@@ -19,6 +20,9 @@ DEFAULTS = (
     *(prefix + name for prefix in (HEADS, _REMOTE) for name in ("main", "master")),
 )
 """Where new branches start when nothing else is said, the first that is there."""
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_MOST_PACKED = 500_000
+"""Bytes of packed refs that are read faster than git starts."""
 _COMMITTED = re.compile(rb"^committer .*> (\d+) [+-]\d+$", re.MULTILINE)
 
 
@@ -78,6 +82,92 @@ async def read_refs(git: Git, repository: Repository, branch: str | None = None)
     return Refs(branches, defaults, remote_default, remote_branch)
 
 
+def glance(common_dir: str, branch: str) -> Refs | None:
+    """What :func:`read_refs` tells, by the files of the refs: no process, no times, and nothing is verified.
+
+    ``None`` when the files do not tell: reftables, symbolic branches, very many packed refs.
+    """
+    try:
+        if os.path.isdir(os.path.join(common_dir, "reftable")):
+            return None
+        packed = _packed(common_dir)
+        if packed is None:
+            return None
+        found: dict[str, str] = {}
+        first = branch.split("/")[0].casefold()
+        for name in os.listdir(os.path.join(common_dir, HEADS)):
+            if name.casefold() == first:
+                found.update(_loose(common_dir, HEADS + name))
+        near = {name: sha for name, sha in packed.items() if name.startswith(HEADS)}
+        near = {name: sha for name, sha in near.items() if name[len(HEADS) :].split("/")[0].casefold() == first}
+        branches = {name[len(HEADS) :]: sha for name, sha in {**near, **found}.items()}
+        defaults = {}
+        remote_default = _symbolic(common_dir, DEFAULTS[0])
+        for name in DEFAULTS:
+            target = remote_default if name == DEFAULTS[0] else name
+            sha = target and (_sha(common_dir, target) or packed.get(target))
+            if sha:
+                defaults[name] = Commit(sha, None)
+        if DEFAULTS[0] not in defaults:
+            remote_default = None  # it dangles
+        remote = _REMOTE + branch
+        is_there = _sha(common_dir, remote) or packed.get(remote)
+        return Refs(branches, defaults, remote_default, remote if is_there else None)
+    except (OSError, ValueError):
+        return None
+
+
+def _packed(common_dir: str) -> dict[str, str] | None:
+    path = os.path.join(common_dir, "packed-refs")
+    try:
+        if os.path.getsize(path) > _MOST_PACKED:
+            return None
+        with open(path, "rb") as file:
+            text = os.fsdecode(file.read())
+    except FileNotFoundError:
+        return {}
+    lines = (line.split(" ", 1) for line in text.split("\n") if line and line[0] not in "#^")
+    return {name: sha for sha, name in lines}
+
+
+def _loose(common_dir: str, name: str) -> dict[str, str]:
+    path = os.path.join(common_dir, name)
+    if not os.path.isdir(path):
+        sha = _sha(common_dir, name)
+        return {} if sha is None else {name: sha}
+    found = {}
+    for one in os.listdir(path):
+        found.update(_loose(common_dir, f"{name}/{one}"))
+    return found
+
+
+def _sha(common_dir: str, name: str) -> str | None:
+    """The content of one loose ref.  Raises ``ValueError`` when it is no plain one."""
+    path = os.path.join(common_dir, name)
+    try:
+        with open(path, "rb") as file:
+            text = file.read(200).decode("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    if name.endswith(".lock"):
+        return None
+    if not _SHA.fullmatch(text) or os.path.islink(path):
+        raise ValueError(name)
+    return text
+
+
+def _symbolic(common_dir: str, name: str) -> str | None:
+    """Where a symbolic ref points; ``None``: there is none.  Raises ``ValueError`` when it is a plain one."""
+    try:
+        with open(os.path.join(common_dir, name), "rb") as file:
+            text = os.fsdecode(file.read(4096)).strip()
+    except FileNotFoundError:
+        return None
+    if not text.startswith("ref: refs/"):
+        raise ValueError(name)
+    return text.removeprefix("ref: ")
+
+
 async def commits(git: Git, names: Iterable[str], cwd: str) -> dict[str, Commit]:
     """Those of ``names`` (revisions as git reads them) that name a commit; one process.
 
@@ -105,6 +195,13 @@ async def commits(git: Git, names: Iterable[str], cwd: str) -> dict[str, Commit]
     if rest:
         raise GitFailed(("cat-file", "--batch"), done)
     return found
+
+
+def age(commit: Commit | None) -> float | None:
+    """Seconds since a commit was made, where that is known."""
+    if commit is None or commit.committed is None:
+        return None
+    return max(0.0, round(time.time() - commit.committed, 1))
 
 
 def _short(ref: str) -> str:
@@ -163,8 +260,7 @@ class BaseChoice:
                 ref = _short(remote_default or candidate)
             else:
                 ref = current or "HEAD" if candidate == "HEAD" else _short(candidate)
-            age = None if commit.committed is None else max(0.0, round(time.time() - commit.committed, 1))
-            return Base(ref=ref, sha=commit.sha, age_seconds=age)
+            return Base(ref=ref, sha=commit.sha, age_seconds=age(commit))
         if self.explicit is not None:
             raise NoBase(
                 f"The base {self.explicit!r} does not name a commit.",

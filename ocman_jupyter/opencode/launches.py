@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import errors
 from ..settings import OcmanSettings
+from ..store import private_folder, usable
 from . import environment, permissions, processes
 from .client import OpenCodeClient
 from .ending import end
@@ -277,13 +278,14 @@ class Launches:
             disable_project_config=self.settings.disable_project_config)
 
     async def _files(self, launch_id: str) -> LaunchFiles:
-        directory = await asyncio.to_thread(self.settings.private_dir, self.settings.runtime_dir)
+        directory = await asyncio.to_thread(private_folder, self.settings, self.settings.runtime_dir)
         return LaunchFiles(directory, launch_id)
 
     def _fresh_log(self, target: Target) -> str:
-        directory = self.settings.private_dir(str(Path(self.settings.data_dir) / "logs"))
+        directory = private_folder(self.settings, Path(self.settings.data_dir) / "logs")
         path = str(directory / f"{session_name(target)}.log")
-        fresh_log(path)
+        with usable(Path(path)):
+            fresh_log(path)
         return path
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ocman_jupyter import errors
+from ocman_jupyter.git import refs
 from ocman_jupyter.git.names import short_hash
 
 from .conftest import hook
@@ -25,7 +27,7 @@ def codes(added) -> list[str]:
 
 def snapshot(root: Path) -> tuple:
     """All that a failed add may not change: refs, worktrees, files beside the repository."""
-    refs = subprocess.run(["git", "-C", root, "for-each-ref"], capture_output=True, check=True).stdout
+    branches = subprocess.run(["git", "-C", root, "for-each-ref"], capture_output=True, check=True).stdout
     listed = subprocess.run(
         ["git", "-C", root, "worktree", "list", "--porcelain"], capture_output=True, check=True
     )
@@ -34,7 +36,7 @@ def snapshot(root: Path) -> tuple:
     )
     # A git that is ended between making this folder and taking note of it leaves it empty, and prunes it later.
     admins = sorted(path.parent.name for path in (root / ".git" / "worktrees").glob("*/gitdir"))
-    return refs, listed.stdout, beside, admins
+    return branches, listed.stdout, beside, admins
 
 
 # --- the base ------------------------------------------------------------------------------
@@ -598,6 +600,86 @@ async def test_a_branch_that_appears_while_an_add_is_cancelled_is_kept(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert git(root, "rev-parse", "x") == git(root, "rev-parse", "main")
+
+
+async def test_a_lock_that_the_ended_git_left_does_not_keep_its_branch(make_domain, repository, wrapper, tmp_path):
+    root = repository()
+    before = snapshot(root)
+    on, lock = tmp_path / "on", root / ".git/refs/heads/x.lock"
+    fault = f'case "$*" in *"worktree add"*) "$REAL" "$@"; touch {lock} {on}; sleep 30;; esac'
+    task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
+    await until(on.exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert snapshot(root) == before and not lock.exists()
+
+
+REFS = {
+    "loose": [],
+    "packed": [("pack-refs", "--all")],
+    "packed and moved on": [("pack-refs", "--all"), ("commit", "-q", "--allow-empty", "-m", "later")],
+    "with a remote": [
+        ("update-ref", "refs/remotes/origin/dev", "HEAD"),
+        ("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/dev"),
+        ("update-ref", "refs/remotes/origin/fix/a", "HEAD"),
+    ],
+    "with a remote, packed": [
+        ("update-ref", "refs/remotes/origin/dev", "HEAD"),
+        ("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/dev"),
+        ("pack-refs", "--all"),
+    ],
+    "neighbours": [
+        *(("branch", name) for name in ("fix/b", "FIX", "fixes")),
+        ("pack-refs", "--all"),
+        ("branch", "fix/c/d"),
+    ],
+    "no default": [("branch", "-m", "trunk")],
+    "a default that dangles": [("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/gone")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("commands", REFS.values(), ids=REFS)
+async def test_the_files_of_the_refs_tell_what_git_tells(domain, repository, git, commands):
+    root = repository()
+    for command in commands:
+        git(root, *command)
+    there = await domain.resolve(root)
+    for branch in ("fix/a", "fix/b", "main", "Fix", "other"):
+        told = await refs.read_refs(domain.git, there, branch)
+        plain = {name: refs.Commit(one.sha, None) for name, one in told.defaults.items()}
+        first = branch.split("/")[0].lower()
+        near = {name: sha for name, sha in told.branches.items() if name.split("/")[0].lower() == first}
+        seen = refs.glance(there.common_dir, branch)
+        assert near.items() <= seen.branches.items()  # git leaves out fix/a where it is asked for Fix
+        assert seen == dataclasses.replace(told, defaults=plain, branches=seen.branches)
+
+
+@pytest.mark.parametrize("odd", ["symbolic branch", "reftable", "rubbish", "very many"])
+async def test_files_that_do_not_tell_are_left_to_git(domain, repository, git, monkeypatch, odd):
+    root = repository()
+    if odd == "symbolic branch":
+        git(root, "symbolic-ref", "refs/heads/x/y", "refs/heads/main")
+    elif odd == "reftable":
+        (root / ".git" / "reftable").mkdir()
+    elif odd == "rubbish":
+        (root / ".git" / "packed-refs").write_text("rubbish\n")
+    else:
+        git(root, "pack-refs", "--all")
+        monkeypatch.setattr(refs, "_MOST_PACKED", 10)
+    assert refs.glance(str(root / ".git"), "x") is None
+    if odd != "rubbish":  # git dies of that
+        assert (await domain.add(root, "z")).base.ref == "main"
+
+
+async def test_a_default_whose_commit_is_gone_is_passed_over(domain, repository, git):
+    root = repository()
+    (root / ".git" / "refs" / "remotes" / "origin").mkdir(parents=True)
+    (root / ".git" / "refs" / "remotes" / "origin" / "HEAD").write_text("ref: refs/remotes/origin/main\n")
+    (root / ".git" / "refs" / "remotes" / "origin" / "main").write_text("1" * 40 + "\n")
+    added = await domain.add(root, "x")
+    assert (added.base.ref, added.branch_existed) == ("main", False)
+    assert added.base.age_seconds is not None
 
 
 async def test_progress_tells_how_far_the_checkout_is(domain, repository, monkeypatch):

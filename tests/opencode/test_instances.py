@@ -50,6 +50,24 @@ async def test_ensure_launches_one_and_finds_it_again(either: World):
     assert (start["cwd"], start["pid"]) == (str(either.root), first.pid)
 
 
+@pytest.mark.parametrize("place", ["runtime", "logs", "log"])
+async def test_a_folder_of_ours_that_cannot_be_used_is_a_typed_error(either: World, place: str):
+    settings, target = either.settings, either.target()
+    folder = Path(settings.data_dir) / "logs"
+    if place == "log":
+        (folder / f"{launches.session_name(target)}.log.old" / "full").mkdir(parents=True)
+        (folder / f"{launches.session_name(target)}.log").touch()
+    else:
+        in_the_way = Path(settings.runtime_dir) if place == "runtime" else folder
+        in_the_way.parent.mkdir(parents=True, exist_ok=True)
+        in_the_way.touch()
+    async with either.instances() as instances:
+        with pytest.raises(errors.StateUnusable) as caught:
+            await instances.ensure(target)
+        assert caught.value.details["path"].startswith((settings.data_dir, settings.runtime_dir))
+    assert either.starts() == []
+
+
 @pytest.mark.parametrize("form", ["serve", "tui"])
 async def test_both_forms_are_found_by_their_port(either: World, form: str):
     either.settings.instance_command = form
