@@ -130,25 +130,32 @@ class Making:
         await _whole(made.save(self.store, row))
         if progress:
             progress("Making the worktree", None)
-        done = await self.git.run(
+        done = await self._git_add(self._makes_branch, progress)
+        if self._makes_branch and b"already exists" in done.err and await self._made_branch():
+            # git stumbled over a worktree that another one was making, after it had made the branch.
+            done = await self._git_add(False, progress)
+        await self._read_back(done)
+        base = await self.base
+        await made.save(self.store, replace(row, state="made"))
+        return replace(added_by(plan), base=base, stamp=self.stamp, warnings=[*plan.warnings, *self.warnings])
+
+    async def _git_add(self, with_branch: bool, progress: Progress | None) -> Completed:
+        plan = self.plan
+        return await self.git.run(
             "worktree",
             "add",
             *(["--force"] if plan.recreate else []),
             # git makes the branch in the same process, and fails when it exists: so it is known whose it is.
-            *(["--no-track", "-b", plan.branch] if self._makes_branch else []),
+            *(["--no-track", "-b", plan.branch] if with_branch else []),
             "--",
-            path,
-            self._start if self._makes_branch else plan.branch,
+            plan.worktree_path,
+            self._start if with_branch else plan.branch,
             cwd=self.repository.toplevel,
             write=True,
             ok=_ANY,
             config={"checkout.workers": str(self.git.checkout_workers), "core.logAllRefUpdates": "true"},
             progress=_percent(progress) if progress else None,
         )
-        await self._read_back(done)
-        base = await self.base
-        await made.save(self.store, replace(row, state="made"))
-        return replace(added_by(plan), base=base, stamp=self.stamp, warnings=[*plan.warnings, *self.warnings])
 
     def _folders(self) -> None:
         path = self.plan.worktree_path

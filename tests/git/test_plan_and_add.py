@@ -183,6 +183,18 @@ async def test_many_names_at_once(domain, repository, git):
         assert git(one.path, "symbolic-ref", "--short", "HEAD") == one.branch
 
 
+async def test_a_git_that_stumbles_after_it_made_the_branch_is_tried_again(
+    make_domain, repository, git, wrapper, tmp_path
+):
+    root = repository()
+    once = tmp_path / "once"
+    stumble = f'"$REAL" -C {root} branch x $(git -C {root} rev-parse main); touch {once}; echo "{{}}" >&2; exit 128'
+    said = "fatal: failed to read .git/worktrees/other/commondir: Success"
+    fault = f'case "$*" in *"worktree add"*) if [ ! -e {once} ]; then {stumble.format(said)}; fi;; esac'
+    added = await make_domain(git_command=wrapper(fault)).add(root, "x")
+    assert not added.branch_existed and git(added.path, "symbolic-ref", "--short", "HEAD") == "x"
+
+
 async def test_an_existing_branch_is_used_as_it_is(domain, repository, git):
     root = repository()
     git(root, "branch", "old")
