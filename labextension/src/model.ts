@@ -3,7 +3,7 @@
  *
  * Views draw what is here when `changed` says so, and call its methods; they make no requests.
  */
-import { IDisposable } from '@lumino/disposable';
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Api, AskReply } from './api';
 import { Connection, ConnectionState } from './connection';
@@ -209,6 +209,26 @@ export class OcmanModel implements IDisposable {
     }
   }
 
+  /** Have a session's messages and their text come as events, until the watch is disposed. */
+  watch(key: string): IDisposable {
+    this._watched.set(key, (this._watched.get(key) ?? 0) + 1);
+    this._subscribe();
+    return new DisposableDelegate(() => {
+      const left = (this._watched.get(key) ?? 1) - 1;
+      if (left) {
+        this._watched.set(key, left);
+      } else {
+        this._watched.delete(key);
+      }
+      this._subscribe();
+    });
+  }
+
+  /** The calls of the server, for views that show what this model does not keep. */
+  get api(): Api {
+    return this._api;
+  }
+
   dismissError(key: string): void {
     this._setError(key, null);
   }
@@ -227,8 +247,7 @@ export class OcmanModel implements IDisposable {
       this._isLoaded = true;
       // A snapshot comes without the slow parts.
       this._detailed.clear();
-      // Whose text comes is chosen by the views that show it; the panel shows none.
-      this._connection.send({ subscribe: { sessions: [] } });
+      this._subscribe();
       if (this._place) {
         void this._locate(this._place.directory);
       }
@@ -260,6 +279,14 @@ export class OcmanModel implements IDisposable {
     }
     if (!reduce.repositoryOf(this._state, host, made.worktree_path)) {
       await this._loadWorktrees(keyOf(host, made.repo_root));
+    }
+  }
+
+  /** Whose text comes is chosen by the views that show it. */
+  private _subscribe(): void {
+    if (this.connection.phase === 'live') {
+      const sessions = [...this._watched.keys()].map(key => fromKey(key).id);
+      this._connection.send({ subscribe: { sessions } });
     }
   }
 
@@ -351,6 +378,8 @@ export class OcmanModel implements IDisposable {
   private _place: Place | null = null;
   private _errors: ReadonlyMap<string, ApiError> = new Map();
   private _refreshing = 0;
+  /** How many views show a session, by its key. */
+  private readonly _watched = new Map<string, number>();
   private readonly _detailed = new Set<string>();
   private readonly _forgetting = new Map<string, ReturnType<typeof setTimeout>>();
   private _telling: ReturnType<typeof setTimeout> | undefined;
