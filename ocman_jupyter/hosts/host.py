@@ -90,6 +90,15 @@ class Ask(BaseModel):
     created: str
 
 
+class Retry(BaseModel):
+    """The model failed, and is called again."""
+
+    attempt: int
+    message: str
+    at: str | None
+    """When."""
+
+
 class Session(BaseModel):
     """An OpenCode session, joined with what the host knows of it."""
 
@@ -111,6 +120,8 @@ class Session(BaseModel):
     pending: list[Ask] = []
     error: str | None = None
     """Why its last turn failed, where the status is ``error``."""
+    retry: Retry | None = None
+    """While a busy session waits to call its model again."""
 
 
 class SessionList(BaseModel):
@@ -361,7 +372,7 @@ class Event(BaseModel):
     | --- | --- |
     | session.updated | Session |
     | session.removed | {"id", "directory"} |
-    | session.status | {"id", "directory", "status", "error": str or null} |
+    | session.status | {"id", "directory", "status", "error": str or null, "retry": Retry or null} |
     | message.updated | {"session_id", "message": {"info", "parts"}}: the whole message so far |
     | message.delta | {"session_id", "message_id", "part_id", "field", "delta"} |
     | ask.created | Ask |
@@ -370,6 +381,8 @@ class Event(BaseModel):
     | worktree.removed | {"path", "repo_root"} |
     | instance.changed | InstanceInfo with "state": running, starting, stopped, failed |
     | progress | {"operation", "message", "fraction", "directory"} |
+
+    Who begins to follow a session is told the messages of its running turn at once.
     """
 
     type: str
