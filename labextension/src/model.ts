@@ -65,7 +65,7 @@ export class OcmanModel implements IDisposable {
     return this._changed;
   }
 
-  /** Every event of the stream, also those that this model does not keep. */
+  /** Every event of the stream, also those that this model does not keep, and `snapshot` where it begins anew. */
   get event(): ISignal<this, HostEvent> {
     return this._event;
   }
@@ -251,6 +251,7 @@ export class OcmanModel implements IDisposable {
       if (this._place) {
         void this._locate(this._place.directory);
       }
+      this._event.emit({ type: 'snapshot', host: message.host ?? LOCAL, data: snapshot });
       return;
     }
     if (typeof message?.type !== 'string' || typeof message.data !== 'object' || message.data === null) {

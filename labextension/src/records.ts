@@ -54,6 +54,15 @@ export interface Session {
   pending: Ask[];
   /** Why its last turn failed, where the status is `error`. */
   error?: string | null;
+  /** While a busy session waits to call its model again. */
+  retry?: Retry | null;
+}
+
+/** The model failed, and is called again. */
+export interface Retry {
+  attempt: number;
+  message: string;
+  at: string | null;
 }
 
 export interface Base {
@@ -204,6 +213,8 @@ export interface ToolState {
   title?: string;
   metadata?: Record<string, unknown>;
   time?: { start: number; end?: number };
+  /** Parts of type `file`. */
+  attachments?: Part[];
 }
 
 export interface MessagePage {

@@ -10,6 +10,7 @@ import {
   Instance,
   LOCAL,
   PermissionReply,
+  Retry,
   Session,
   SessionStatus,
   Snapshot,
@@ -209,7 +210,8 @@ export function applyEvent(state: State, event: HostEvent): State {
     case 'session.status': {
       const key = keyOf(host, data.id);
       const session = state.sessions.get(key);
-      if (!session || session.status === data.status) {
+      const retry: Retry | null = data.retry ?? null;
+      if (!session || (session.status === data.status && session.retry?.attempt === retry?.attempt)) {
         return state;
       }
       return {
@@ -217,7 +219,8 @@ export function applyEvent(state: State, event: HostEvent): State {
         sessions: withEntry(state.sessions, key, {
           ...session,
           status: data.status as SessionStatus,
-          error: (data.error as string | null | undefined) ?? null
+          error: (data.error as string | null | undefined) ?? null,
+          retry
         })
       };
     }

@@ -32,7 +32,7 @@ export function SessionHeader(props: Props): JSX.Element {
   const changes = worktree ? changedFiles(worktree) : null;
   const { done, all } = todoCounts(todos);
   return (
-    <header className="ocman-SessionHeader">
+    <div className="ocman-SessionHeader" role="group" aria-label={trans.__('Session')}>
       <StatusGlyph status={status} />
       <span className={`ocman-Status ocman-mod-${status}`}>{statusWord(status, trans)}</span>
       <h1>
@@ -79,6 +79,6 @@ export function SessionHeader(props: Props): JSX.Element {
           onClick={event => props.onMenu(event.currentTarget)}
         />
       </span>
-    </header>
+    </div>
   );
 }

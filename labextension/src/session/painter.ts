@@ -126,6 +126,8 @@ export class Painter {
 }
 
 function isSelected(host: HTMLElement): boolean {
-  const selection = document.getSelection();
-  return !!selection && !selection.isCollapsed && selection.containsNode(host, true);
+  // `isCollapsed` and `containsNode` would lay the page out.
+  const { anchorNode, anchorOffset, focusNode, focusOffset } = document.getSelection() ?? {};
+  const isEmpty = anchorNode === focusNode && anchorOffset === focusOffset;
+  return !isEmpty && (host.contains(anchorNode ?? null) || host.contains(focusNode ?? null));
 }

@@ -13,6 +13,8 @@ import { Output } from './output';
 import { Surroundings } from './surroundings';
 import { byteSize, fullPath, lastLine, localPath, plain, took, toolPath, toolSubject, toolWord } from './words';
 
+/** A command that is longer, or has several lines, is not seen whole in its line. */
+const LONG_COMMAND = 60;
 /** Lines of a change that are shown in the conversation. */
 const PATCH_LINES = 20;
 
@@ -167,18 +169,19 @@ function Details(props: Props & { change: Change | null }): JSX.Element {
   const { input = {}, output, error, status, metadata } = part.state ?? {};
   const path = toolPath(part);
   const command = typeof input.command === 'string' ? input.command : null;
+  const isLong = command !== null && (command.length > LONG_COMMAND || command.includes('\n'));
   const child = metadata?.sessionId ?? metadata?.sessionID;
   const live = typeof metadata?.output === 'string' ? metadata.output : '';
   const said = status === 'running' ? live : (output ?? '');
   return (
     <div className="ocman-Tool-details">
-      {command && <Output text={command} side="head" label={trans.__('Command')} trans={trans} />}
+      {isLong && <Output text={command} side="head" label={trans.__('Command')} trans={trans} />}
       {path && (
         <FileLink path={path} directory={directory} onFile={onFile}>
           {localPath(path, directory)}
         </FileLink>
       )}
-      {!command && !path && <Input input={input} trans={trans} />}
+      {command === null && !path && <Input input={input} trans={trans} />}
       {typeof child === 'string' && (
         <Button onClick={() => onSession(keyOf(host, child))}>{trans.__('Open the subagent’s session')}</Button>
       )}

@@ -35,14 +35,13 @@ export function Transcript(props: Props): JSX.Element {
   const keeper = React.useRef<ScrollKeeper | null>(null);
   // The newest entry that was seen, once the reader is elsewhere.
   const [seen, setSeen] = React.useState<string | null>(null);
-  const newest = entries.length ? entries[entries.length - 1].key : null;
-  const newestNow = React.useRef(newest);
-  newestNow.current = newest;
+  const newest = React.useRef<string | null>(null);
+  newest.current = newestOf(entries);
 
   const look = React.useCallback(() => {
     const isAtEnd = keeper.current?.isAtEnd ?? true;
     conversation.isFollowed = isAtEnd;
-    setSeen(before => (isAtEnd ? null : (before ?? newestNow.current)));
+    setSeen(before => (isAtEnd ? null : (before ?? newest.current)));
   }, [conversation]);
   React.useLayoutEffect(() => {
     const top = scroller.current!;
@@ -166,10 +165,19 @@ function useEntries(conversation: Conversation): readonly Entry[] {
   }, [messages, queued, isBusy]);
 }
 
-/** How many entries came after the one with this key; what only closes a turn is none. */
+/** The key of the last entry that says something; what only closes a turn comes and goes. */
+function newestOf(entries: readonly Entry[]): string | null {
+  let at = entries.length - 1;
+  while (at > 0 && entries[at].kind === 'turn') {
+    at -= 1;
+  }
+  return entries[at]?.key ?? null;
+}
+
+/** How many entries came after the one with this key. */
 function countAfter(entries: readonly Entry[], key: string): number {
   const at = entries.findIndex(entry => entry.key === key);
-  return entries.slice(at + 1).filter(({ kind }) => kind !== 'turn').length;
+  return at < 0 ? 0 : entries.slice(at + 1).filter(({ kind }) => kind !== 'turn').length;
 }
 
 /** Go to the next entry, or the one before; whether there is one. */

@@ -6,7 +6,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { OcmanModel } from '../model';
 import { Button, ErrorText } from '../panel/button';
 import { worktreeOf } from '../panel/rows';
-import { KnownSession, baseName } from '../state';
+import { KnownSession, baseName, repositoryOf } from '../state';
 import { useAnnouncement } from './announce';
 import { Conversation } from './conversation';
 import { SessionHeader } from './header';
@@ -38,6 +38,8 @@ export interface SessionViewProps {
   callbacks: SessionCallbacks;
   /** A human can see it: what nobody sees is not drawn. */
   isVisible: boolean;
+  /** Whether turns say what they cost. */
+  showCost: boolean;
   onClose: () => void;
   /** What is docked below the conversation: asks and the composer. */
   children: React.ReactNode;
@@ -55,6 +57,7 @@ export function SessionView(props: SessionViewProps): JSX.Element {
   const title = session?.title || trans.__('Session');
   const place = placeOf(model.state, session);
   const worktree = session ? worktreeOf(model.state, session) : undefined;
+  useDetails(model, host, worktree?.path);
   const isMissing = session?.status === 'directory_missing';
   const isReadOnly = isMissing || conversation.isRemoved;
   const error = conversation.error ? null : conversation.actionError;
@@ -154,7 +157,7 @@ function Tail(props: {
 
 /** The same object as long as nothing in it changes: all entries depend on it. */
 function useSurroundings(props: SessionViewProps): Surroundings {
-  const { conversation, model, painter, trans, callbacks } = props;
+  const { conversation, model, painter, trans, callbacks, showCost } = props;
   const { host, session, isRemoved } = conversation;
   const directory = session?.directory ?? '';
   const canSend =
@@ -165,6 +168,7 @@ function useSurroundings(props: SessionViewProps): Surroundings {
       painter,
       host,
       directory,
+      showCost,
       onFile: path => callbacks.openFile(path, host),
       onDiff: () => {
         const found = conversation.session && worktreeOf(model.state, conversation.session);
@@ -173,8 +177,20 @@ function useSurroundings(props: SessionViewProps): Surroundings {
       onSession: key => callbacks.openSession(key),
       onResend: canSend ? () => void conversation.resend() : null
     }),
-    [conversation, model, painter, trans, callbacks, host, directory, canSend]
+    [conversation, model, painter, trans, callbacks, host, directory, showCost, canSend]
   );
+}
+
+/** How much changed in a worktree is read only where somebody shows it. */
+function useDetails(model: OcmanModel, host: string, path: string | undefined): void {
+  const repository = path === undefined ? undefined : repositoryOf(model.state, host, path);
+  const isUnknown = path !== undefined && repository?.worktrees.get(path)?.changes === null;
+  const isLive = model.connection.phase === 'live';
+  React.useEffect(() => {
+    if (repository && isUnknown && isLive) {
+      model.loadDetails(repository.key);
+    }
+  }, [model, repository, isUnknown, isLive]);
 }
 
 /** Draw again when the conversation or the model changes, but only while somebody sees it. */
