@@ -103,7 +103,7 @@ export function askSentence(ask: Ask, trans: TranslationBundle): string {
 
 // --- what would be done, in full -----------------------------------------------------------------
 
-/** One thing that is to be allowed, as it is: a command, a path, an address, a change, or what else there is. */
+/** One thing that is to be allowed, as it is: a command, a path, an address, a change or something else. */
 export interface AskFact {
   readonly kind: 'command' | 'file' | 'url' | 'diff' | 'patterns' | 'more';
   readonly text: string;

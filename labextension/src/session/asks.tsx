@@ -27,6 +27,8 @@ interface Props {
   model: OcmanModel;
   sessionKey: string;
   trans: TranslationBundle;
+  /** How long an ask must have stood before it can be allowed, in milliseconds. */
+  settleTime?: number;
 }
 
 /** What was begun and is not sent, by the key of the ask; it stays while another ask is looked at. */
@@ -37,7 +39,7 @@ interface Begun {
 }
 
 export function AskDock(props: Props): JSX.Element | null {
-  const { conversation, model, sessionKey, trans } = props;
+  const { conversation, model, sessionKey, trans, settleTime = SETTLE } = props;
   useSignal(model.changed);
   const asks = [...model.state.asks].filter(
     ([, { ask }]) => keyOf(ask.host, ask.session_id) === sessionKey
@@ -53,7 +55,7 @@ export function AskDock(props: Props): JSX.Element | null {
   );
   const shown = open[place] as [string, KnownAsk] | undefined;
   // An ask that came or went may have moved what is under the pointer.
-  const settled = useSettled([...open.map(([key]) => key), shown?.[0]].join('\n\n'), SETTLE);
+  const settled = useSettled([...open.map(([key]) => key), shown?.[0]].join('\n\n'), settleTime);
 
   const opened = useSelected(conversation.changed, () => conversation.session);
   const running = useSelected(conversation.changed, () =>
@@ -82,16 +84,16 @@ export function AskDock(props: Props): JSX.Element | null {
   return (
     <Dock label={trans.__('Needs your answer')}>
       <div className="ocman-Dock-head">
-        <span className="ocman-Ask-mark" aria-hidden="true">
-          {ask?.kind === 'question' ? '?' : '!'}
-        </span>
-        <span className="ocman-Dock-title">
-          {!ask
-            ? ''
-            : ask.kind === 'question'
+        {ask && (
+          <span className="ocman-Dock-title">
+            <span className="ocman-Ask-mark" aria-hidden="true">
+              {ask.kind === 'question' ? '? ' : '! '}
+            </span>
+            {ask.kind === 'question'
               ? trans.__('The agent asks')
               : trans.__('Needs a permission: %1', ask.permission ?? '')}
-        </span>
+          </span>
+        )}
         {ask?.kind === 'permission' && path && isOutside(ask, path) && (
           <span className="ocman-Tag ocman-mod-warn">{trans.__('outside the worktree')}</span>
         )}

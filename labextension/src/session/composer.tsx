@@ -3,9 +3,10 @@
  */
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { notebookIcon } from '@jupyterlab/ui-components';
 import { ISignal } from '@lumino/signaling';
 import { OcmanModel } from '../model';
-import { Button, ErrorText } from '../panel/button';
+import { Button, ErrorText, IconButton } from '../panel/button';
 import { useSignal } from '../panel/hooks';
 import { KnownSession } from '../state';
 import { Completion, SessionChoices, deedOf } from './completion';
@@ -27,6 +28,9 @@ interface Props {
   /** The text of the notebook cell that is selected, as it should stand in a message; `null` when none is. */
   insertCell?: () => string | null;
 }
+
+/** So many characters are more than the field is ever high. */
+const TALLEST = 10_000;
 
 export function Composer(props: Props): JSX.Element {
   const { conversation, model, sessionKey, trans, drafts, enterSends = true, insertCell } = props;
@@ -52,6 +56,13 @@ export function Composer(props: Props): JSX.Element {
       choices.load(choices.value !== null).catch(() => undefined);
     }
   }, [choices, isLive]);
+
+  // A page that goes away has no moment left to wait for.
+  React.useEffect(() => {
+    const flush = () => drafts.flush();
+    window.addEventListener('pagehide', flush);
+    return () => window.removeEventListener('pagehide', flush);
+  }, [drafts]);
 
   // Where the caret goes once the new text stands in the field.
   const caret = React.useRef<number | null>(null);
@@ -150,8 +161,8 @@ export function Composer(props: Props): JSX.Element {
       )}
       <div className="ocman-Composer-box">
         <Suggestions id={`${id}list`} completion={completion} onAccept={accept} trans={trans} />
-        {/* The copy of the text makes the field as high as it has to be. */}
-        <div className="ocman-Composer-grow" data-text={text}>
+        {/* The copy of the text makes the field as high as it has to be, up to where it scrolls. */}
+        <div className="ocman-Composer-grow" data-text={text.slice(0, TALLEST)}>
           <textarea
             ref={field}
             rows={1}
@@ -297,7 +308,9 @@ function InsertCell(props: {
   const [isMissing, setMissing] = React.useState(false);
   return (
     <>
-      <Button
+      <IconButton
+        icon={notebookIcon}
+        label={trans.__('Insert selected cell')}
         onClick={() => {
           const cell = insertCell();
           setMissing(cell === null);
@@ -306,9 +319,7 @@ function InsertCell(props: {
           }
         }}
         onBlur={() => setMissing(false)}
-      >
-        {trans.__('Insert selected cell')}
-      </Button>
+      />
       <span className="ocman-Composer-note" role="status">
         {isMissing && trans.__('No notebook cell is selected.')}
       </span>

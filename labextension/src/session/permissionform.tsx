@@ -85,6 +85,7 @@ export function PermissionForm(props: PermissionProps): JSX.Element {
           {trans.__('in this worktree, until OpenCode restarts.')}
         </div>
       )}
+      <ReplyError {...props} retry={retry} />
       {reason === null ? (
         <div className="ocman-Ask-buttons">
           <AllowButton
@@ -121,7 +122,7 @@ export function PermissionForm(props: PermissionProps): JSX.Element {
             blocked={!isIdle}
             onClick={() => onReason('')}
             title={trans.__('The agent reads the reason, and goes on')}
-            aria-label={trans.__('Reject with a reason, %1, %2', name, object)}
+            aria-label={trans.__('Reject with reason, %1, %2', name, object)}
           >
             {trans.__('Reject with reason…')}
           </Button>
@@ -135,7 +136,6 @@ export function PermissionForm(props: PermissionProps): JSX.Element {
           onReject={message => reply({ reply: 'reject', message })}
         />
       )}
-      <ReplyError {...props} retry={retry} />
     </div>
   );
 }
@@ -177,7 +177,7 @@ function ReasonForm(
         <Button
           blocked={blocked || !message}
           onClick={send}
-          aria-label={trans.__('Reject with this reason, %1', name)}
+          aria-label={trans.__('Reject with reason, %1', name)}
         >
           {trans.__('Reject with reason')}
         </Button>
@@ -204,8 +204,9 @@ function DiffText({ text }: { text: string }): JSX.Element {
 }
 
 function moodOf(line: string): string | undefined {
-  if (/^(\+\+\+|---|@@|Index:|=+$)/.test(line)) {
-    return 'ocman-mod-calm';
+  // The names of the files stand before the changes.
+  if (/^(\+\+\+|---) /.test(line)) {
+    return undefined;
   }
   return line[0] === '+' ? 'ocman-mod-added' : line[0] === '-' ? 'ocman-mod-removed' : undefined;
 }

@@ -17,21 +17,19 @@ export function Pickers(props: {
 }): JSX.Element | null {
   const { session, choices, agent, chosen, onChange, trans } = props;
   const options = choices.value;
-  const current = session?.model ?? options?.default_model ?? null;
+  // What goes on as it was is shown too: it is what the next prompt will have.
+  const agentNow = agent ?? session?.agent ?? null;
+  const modelNow = chosen ?? session?.model ?? options?.default_model ?? null;
   const models = React.useMemo(() => {
     const found: Choice[] = (options?.models ?? []).map(({ id, name, provider }) => ({
       value: id,
       name,
       group: provider
     }));
-    const now = found.find(({ value }) => value === current)?.name ?? current;
-    found.unshift({
-      value: null,
-      name: now ? trans.__('%1 (as before)', now) : trans.__('Default model'),
-      group: ''
-    });
-    return found;
-  }, [options, current, trans]);
+    return modelNow === null
+      ? [{ value: null, name: trans.__('Default model'), group: '' }, ...found]
+      : found;
+  }, [options, modelNow === null, trans]);
   if (!options) {
     return choices.error ? (
       <button
@@ -50,15 +48,13 @@ export function Pickers(props: {
       <select
         className="ocman-Select"
         aria-label={trans.__('Agent')}
-        title={options.agents.find(({ name }) => name === agent)?.description ?? trans.__('Agent')}
-        value={agent ?? ''}
+        title={options.agents.find(({ name }) => name === agentNow)?.description ?? trans.__('Agent')}
+        value={agentNow ?? ''}
         onChange={event => onChange({ agent: event.target.value || null })}
       >
-        <option value="">
-          {session?.agent ? trans.__('%1 (as before)', session.agent) : trans.__('Default agent')}
-        </option>
+        {agentNow === null && <option value="">{trans.__('Default agent')}</option>}
         {/* One that is gone is still what would be sent. */}
-        {(agent && !agents.includes(agent) ? [...agents, agent] : agents).map(name => (
+        {(agentNow && !agents.includes(agentNow) ? [...agents, agentNow] : agents).map(name => (
           <option key={name} value={name}>
             {name}
           </option>
@@ -66,7 +62,7 @@ export function Pickers(props: {
       </select>
       <Picker
         label={trans.__('Model')}
-        value={chosen}
+        value={modelNow}
         choices={models}
         onChoose={value => onChange({ model: value })}
         trans={trans}

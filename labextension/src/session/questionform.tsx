@@ -42,6 +42,7 @@ export function QuestionForm(props: QuestionProps): JSX.Element {
           trans={trans}
         />
       </div>
+      <ReplyError {...props} retry={retry} />
       <div className="ocman-Ask-buttons">
         <Button
           mood="accept"
@@ -61,7 +62,6 @@ export function QuestionForm(props: QuestionProps): JSX.Element {
         </Button>
         <SendingText {...props} />
       </div>
-      <ReplyError {...props} retry={retry} />
     </div>
   );
 }
