@@ -15,6 +15,7 @@ import { absolutePath, serverRoot } from './places';
 import { readingPlace } from './reading_place';
 import { HostEvent, LOCAL } from './records';
 import { State, baseName, fromKey, isWithin } from './state';
+import { Unsaved } from './unsaved';
 
 /** The command that shows what a worktree has changed. */
 const OPEN_DIFF = 'ocman:open-diff';
@@ -67,9 +68,14 @@ export function followChanges(
       }
     }
   };
+  // Documents are followed from the beginning, so that it is known what was changed in them.
+  const meet = () => void documents.all();
+  docManager.activateRequested.connect(meet);
+  void app.restored.then(meet);
   model.event.connect(onEvent);
   model.changed.connect(onChanged);
   return new DisposableDelegate(() => {
+    docManager.activateRequested.disconnect(meet);
     model.event.disconnect(onEvent);
     model.changed.disconnect(onChanged);
     watches.dispose();
@@ -84,6 +90,7 @@ class LabDocument implements OpenDocument {
     private _contents: Contents.IManager,
     private _root: string
   ) {
+    this._unsaved = new Unsaved(context);
     context.saveState.connect((_, state) => {
       clearTimeout(this._saving);
       this.isSaving = state === 'started';
@@ -107,7 +114,7 @@ class LabDocument implements OpenDocument {
   }
 
   get isDirty(): boolean {
-    return this.context.model.dirty;
+    return this._unsaved.isThere;
   }
 
   get known(): Version | null {
@@ -132,15 +139,13 @@ class LabDocument implements OpenDocument {
     const { context } = this;
     const disk = version ?? (await this.onDisk());
     const places = this.widgets.filter(({ isDisposed }) => !isDisposed).map(readingPlace);
-    await context.revert();
-    if (context.isDisposed) {
-      return;
-    }
-    // Lab leaves the old text where the file has become empty.
-    if (disk?.size === 0 && context.contentsModel?.format === 'text') {
-      context.model.fromString('');
-    }
-    context.model.dirty = false;
+    await this._unsaved.replace(async () => {
+      await context.revert();
+      // Lab leaves the old text where the file has become empty.
+      if (disk?.size === 0 && !context.isDisposed && context.contentsModel?.format === 'text') {
+        context.model.fromString('');
+      }
+    });
     places.forEach(putBack => putBack());
   }
 
@@ -149,6 +154,7 @@ class LabDocument implements OpenDocument {
     this.saved();
   }
 
+  private readonly _unsaved: Unsaved;
   private _saving: ReturnType<typeof setTimeout> | undefined;
 }
 

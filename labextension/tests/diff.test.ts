@@ -19,6 +19,7 @@ import {
 import { OcmanModel } from '../src/model';
 import { Diff, FileDiff, HostEvent } from '../src/records';
 import { EMPTY, State, applySnapshot } from '../src/state';
+import { Unsaved } from '../src/unsaved';
 import { list, session, snapshot, worktree } from './records';
 
 function check(name: string, body: () => Promise<void>): void {
@@ -497,4 +498,87 @@ test('parts that were seen do not pile up', () => {
   }
   assert.ok(!seen.add('19999'));
   assert.ok(seen.add('0'));
+});
+
+// --- what a person made --------------------------------------------------------------------------
+
+/** As a notebook's context, as far as it is looked at; `null` metadata: another document's. */
+class FakeContext {
+  fileChanged = new Signal<this, void>(this);
+  isReady = true;
+  isDisposed = false;
+  sessionContext = { session: { kernel: {} } as { kernel: object | null } };
+  model: any;
+
+  constructor(metadata: Record<string, unknown> | null, dirty = false) {
+    const model: any = { dirty, contentChanged: new Signal<object, void>({}) };
+    if (metadata) {
+      model.metadataChanged = new Signal<object, { key: string }>({});
+      model.getMetadata = (key: string) => metadata[key];
+      model.setMetadata = (key: string, value: unknown) => {
+        metadata[key] = value;
+        model.dirty = true;
+        model.metadataChanged.emit({ key });
+        model.contentChanged.emit();
+      };
+    }
+    this.model = model;
+  }
+
+  type(): void {
+    this.model.dirty = true;
+    this.model.contentChanged.emit();
+  }
+}
+
+const unsavedOf = (context: FakeContext) => new Unsaved(context as any);
+
+test('a notebook that only its kernel wrote to holds nothing of a person', () => {
+  const context = new FakeContext({});
+  const unsaved = unsavedOf(context);
+  context.model.setMetadata('language_info', { name: 'python' });
+  assert.deepEqual([context.model.dirty, unsaved.isThere], [true, false]);
+  context.model.setMetadata('title', 'Mine');
+  assert.ok(unsaved.isThere);
+});
+
+test('what was typed counts, also beside what the kernel wrote, until it is saved', () => {
+  const context = new FakeContext({});
+  const unsaved = unsavedOf(context);
+  context.model.setMetadata('kernelspec', { name: 'python3' });
+  context.type();
+  assert.ok(unsaved.isThere);
+  // A new name tells of a changed file too.
+  context.fileChanged.emit();
+  assert.ok(unsaved.isThere);
+  context.model.dirty = false;
+  context.fileChanged.emit();
+  context.model.setMetadata('kernelspec', { name: 'other' });
+  assert.ok(!unsaved.isThere);
+});
+
+test('a document that was dirty when it was first seen, and any text, is taken at its word', () => {
+  assert.ok(unsavedOf(new FakeContext({}, true)).isThere);
+  const text = new FakeContext(null);
+  const unsaved = unsavedOf(text);
+  assert.ok(!unsaved.isThere);
+  text.type();
+  assert.ok(unsaved.isThere);
+});
+
+test('a notebook that is read again keeps what its kernel said, and nothing else', async () => {
+  const metadata: Record<string, unknown> = { kernelspec: { name: 'python3' }, title: 'Mine' };
+  const context = new FakeContext(metadata);
+  const unsaved = unsavedOf(context);
+  const read = async () => {
+    delete metadata.kernelspec;
+    metadata.title = 'Theirs';
+    context.model.contentChanged.emit();
+  };
+  await unsaved.replace(read);
+  assert.deepEqual(metadata, { kernelspec: { name: 'python3' }, title: 'Theirs' });
+  assert.ok(!unsaved.isThere);
+  context.sessionContext.session.kernel = null;
+  await unsaved.replace(read);
+  assert.deepEqual([metadata.kernelspec, context.model.dirty], [undefined, false]);
 });

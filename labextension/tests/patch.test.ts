@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileRows, matchingFiles } from '../src/diff/files';
+import { GROUP, countRows, firstRows, groupsOf } from '../src/diff/groups';
 import { changedWords, sideBySide, wordMarks } from '../src/diff/pairs';
 import { FilePatch, parsePatch } from '../src/diff/patch';
 import { FileDiff } from '../src/records';
@@ -349,4 +350,27 @@ test('a filter looks at both names and at what became of a file', () => {
   assert.deepEqual(found('untr'), ['notes.md']);
   assert.deepEqual(found('src x'), ['src/x.py']);
   assert.deepEqual(found('none'), []);
+});
+
+test('rows come in groups, none is lost, and a hunk has one head', () => {
+  const many = (sign: string, count: number) => `${sign}x\n`.repeat(count);
+  const { hunks } = one(
+    `--- a/f\n+++ b/f\n@@ -1,3 +1,2 @@\n a\n-b\n-c\n+d\n@@ -10,400 +9,300 @@\n${many('-', 400)}${many('+', 300)}`
+  );
+  const groups = groupsOf(hunks, false);
+  assert.equal(countRows(groups), 704);
+  assert.ok(groups.every(({ rows }) => rows <= GROUP));
+  const pieces = groups.flatMap(group => group.pieces);
+  assert.deepEqual(
+    pieces.flatMap(({ lines }) => lines),
+    hunks.flatMap(({ lines }) => lines)
+  );
+  assert.equal(pieces.filter(({ isFirst }) => isFirst).length, 2);
+  const cut = firstRows(groups, 160);
+  assert.equal(countRows(cut), 160);
+  // A whole group is the same object: what is drawn of it stays.
+  assert.equal(cut[0], groups[0]);
+  const split = groupsOf(hunks, true);
+  assert.equal(countRows(split), 3 + 400);
+  assert.ok(split[2].pieces[0].pairs[0].right);
 });

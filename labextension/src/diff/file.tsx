@@ -6,7 +6,8 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { Button, Foreign } from '../panel/button';
 import { FileDiff } from '../records';
-import { useWasNear } from './hooks';
+import { GROUP, countRows, firstRows, groupsOf } from './groups';
+import { useGrowing, useWasNear } from './hooks';
 import { NotebookChanges } from './notebook';
 import { cellChanges } from './notebook_diff';
 import { FilePatch, Hunk, parsePatch } from './patch';
@@ -132,6 +133,12 @@ function Lines({
   trans: TranslationBundle;
 }): JSX.Element {
   const [limit, setLimit] = React.useState(FIRST);
+  const patches = patchesOf(file);
+  const isTwo = isSplit && !patches.some(({ isCombined }) => isCombined);
+  const groups = React.useMemo(() => groupsOf(hunksOf(file), isTwo), [file, isTwo]);
+  const total = countRows(groups);
+  const drawn = useGrowing(Math.min(limit, total), GROUP);
+  const shown = React.useMemo(() => firstRows(groups, drawn), [groups, drawn]);
   const note = (text: string) => <p className="ocman-File-note">{text}</p>;
   if (file.binary) {
     return note(trans.__('A binary file: its content is not shown.'));
@@ -142,33 +149,24 @@ function Lines({
   if (file.patch === null) {
     return note(trans.__('Too large to be shown here.'));
   }
-  const patches = patchesOf(file);
-  const hunks = hunksOf(file);
-  if (patches.some(patch => !patch.isComplete) || (hunks.length === 0 && !isUnderstood(patches))) {
+  if (patches.some(patch => !patch.isComplete) || (total === 0 && !isUnderstood(patches))) {
     return file.patch.trim() ? (
       <RawPatch text={file.patch} maxLines={FIRST} trans={trans} />
     ) : (
       note(trans.__('No line differs.'))
     );
   }
-  const total = lineCount(hunks);
   return (
     <>
       {patches.map((patch, i) => (
         <ModeNote key={i} patch={patch} trans={trans} />
       ))}
-      {hunks.length === 0 ? (
+      {total === 0 ? (
         note(trans.__('No line differs.'))
       ) : (
-        <HunkTable
-          hunks={hunks}
-          limit={limit}
-          isSplit={isSplit && !patches.some(({ isCombined }) => isCombined)}
-          label={trans.__('Lines of %1', file.path)}
-          trans={trans}
-        />
+        <HunkTable groups={shown} isSplit={isTwo} label={trans.__('Lines of %1', file.path)} trans={trans} />
       )}
-      {total > limit && (
+      {total > limit && drawn === limit && (
         <div className="ocman-File-more">
           <Button onClick={() => setLimit(limit + MORE)}>
             {trans._n('Show more (%1 line left)', 'Show more (%1 lines left)', total - limit)}
@@ -218,10 +216,6 @@ function hunksOf(file: FileDiff): readonly Hunk[] {
 /** A patch may say all without a hunk: a new name, another mode, an empty file. */
 function isUnderstood(all: readonly FilePatch[]): boolean {
   return all.some(({ status, newMode }) => status !== 'modified' || newMode !== null);
-}
-
-function lineCount(all: readonly Hunk[]): number {
-  return all.reduce((sum, { lines }) => sum + lines.length, 0);
 }
 
 /** The first line of the new file that the patch shows as changed. */

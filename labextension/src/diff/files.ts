@@ -115,6 +115,9 @@ function isFolder(entry: Entry, at: number): boolean {
   return entry.parts.length > at + 1;
 }
 
+/** `a2` before `a10`. */
+const names = new Intl.Collator(undefined, { numeric: true });
+
 /** Folders before files, each by name. */
 function compareParts(a: string[], b: string[]): number {
   const shared = Math.min(a.length, b.length);
@@ -125,7 +128,7 @@ function compareParts(a: string[], b: string[]): number {
       return isLastA ? 1 : -1;
     }
     if (a[i] !== b[i]) {
-      return a[i] < b[i] ? -1 : 1;
+      return names.compare(a[i], b[i]) || (a[i] < b[i] ? -1 : 1);
     }
   }
   return a.length - b.length;

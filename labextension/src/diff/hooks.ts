@@ -38,3 +38,16 @@ export function useWasNear(element: React.RefObject<HTMLElement>, atOnce: boolea
   }, [element, wasNear]);
   return wasNear;
 }
+
+/** Grows to `target` step by step, with room for other work between the steps. */
+export function useGrowing(target: number, step: number): number {
+  const [reached, setReached] = React.useState(step);
+  React.useEffect(() => {
+    if (reached < target) {
+      const timer = setTimeout(() => setReached(reached + step), 16);
+      return () => clearTimeout(timer);
+    }
+    return undefined;
+  }, [reached, target, step]);
+  return Math.min(reached, target);
+}

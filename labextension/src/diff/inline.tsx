@@ -3,7 +3,8 @@
  */
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
-import { FilePatch, parsePatch } from './patch';
+import { countRows, firstRows, groupsOf } from './groups';
+import { parsePatch } from './patch';
 import { RawPatch } from './raw';
 import { HunkTable } from './table';
 
@@ -35,7 +36,8 @@ export const InlinePatch = React.memo(function InlinePatch({
   let hidden = 0;
   const shown: JSX.Element[] = [];
   files.forEach((file, i) => {
-    const lines = countLines(file);
+    const groups = groupsOf(file.hunks, false);
+    const lines = countRows(groups);
     const take = Math.min(lines, left);
     hidden += lines - take;
     left -= take;
@@ -44,7 +46,7 @@ export const InlinePatch = React.memo(function InlinePatch({
       shown.push(
         <React.Fragment key={i}>
           {files.length > 1 && <bdi className="ocman-Patch-path">{path}</bdi>}
-          <HunkTable hunks={file.hunks} limit={take} label={trans.__('Changes of %1', path)} trans={trans} />
+          <HunkTable groups={firstRows(groups, take)} label={trans.__('Changes of %1', path)} trans={trans} />
         </React.Fragment>
       );
     }
@@ -58,7 +60,3 @@ export const InlinePatch = React.memo(function InlinePatch({
     </div>
   );
 });
-
-function countLines(file: FilePatch): number {
-  return file.hunks.reduce((sum, { lines }) => sum + lines.length, 0);
-}

@@ -36,8 +36,8 @@ export const NotebookChanges = React.memo(function NotebookChanges({ cells, tran
             <li className={`ocman-Cell ocman-mod-${cell.kind}`}>
               <div className="ocman-Cell-head">
                 <span>{cellTitle(cell, trans)}</span>
-                {cell.outputs_changed && <span className="ocman-Pill">{trans.__('outputs changed')}</span>}
-                {cell.metadata_changed && <span className="ocman-Pill">{trans.__('metadata changed')}</span>}
+                {cell.kind === 'modified' && cell.outputs_changed && <span className="ocman-Pill">{trans.__('outputs changed')}</span>}
+                {cell.kind === 'modified' && cell.metadata_changed && <span className="ocman-Pill">{trans.__('metadata changed')}</span>}
               </div>
               {cell.source_patch !== null && (
                 <InlinePatch patch={cell.source_patch} maxLines={LINES} trans={trans} />

@@ -4,16 +4,15 @@
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { visible } from '../asks';
-import { Pair, sideBySide, wordMarks } from './pairs';
-import { Hunk, Line, LineKind, Span } from './patch';
+import { Group, Piece } from './groups';
+import { Pair, wordMarks } from './pairs';
+import { Line, LineKind, Span } from './patch';
 
 /** Characters of one line that are drawn. */
 const WIDEST = 2_000;
 
 interface Props {
-  hunks: readonly Hunk[];
-  /** Lines that are drawn at most. */
-  limit: number;
+  groups: readonly Group[];
   /** Name of the table. */
   label: string;
   trans: TranslationBundle;
@@ -21,13 +20,50 @@ interface Props {
   isSplit?: boolean;
 }
 
-/** The first `limit` lines of some hunks. */
+/** Rows of hunks, each group a table of its own: what is not in sight costs no layout. */
 export const HunkTable = React.memo(function HunkTable(props: Props): JSX.Element {
-  const { hunks, limit, label, trans, isSplit = false } = props;
-  let left = limit;
+  const { groups, label, trans, isSplit = false } = props;
+  const digits = groups.length > 0 ? digitsOf(groups) : 1;
+  // One short hunk from the first line on needs no head.
+  const first = groups[0]?.pieces[0]?.hunk;
+  const hasHeads =
+    first !== undefined &&
+    ((first.newStart ?? first.oldStart ?? 0) > 1 ||
+      first.section !== '' ||
+      groups.some(({ pieces }) => pieces.some(({ hunk }) => hunk !== first)));
   return (
-    <div className="ocman-Hunks-scroll">
-      <table className={`ocman-Hunks${isSplit ? ' ocman-mod-split' : ''}`} aria-label={label}>
+    <div className="ocman-Hunks" style={{ '--ocman-digits': digits } as React.CSSProperties}>
+      {groups.map((group, i) => (
+        <GroupTable
+          key={i}
+          label={i === 0 ? label : trans.__('%1, part %2', label, i + 1)}
+          {...{ group, trans, isSplit, hasHeads }}
+        />
+      ))}
+    </div>
+  );
+});
+
+function digitsOf(groups: readonly Group[]): number {
+  const { lines, pairs } = groups[groups.length - 1].pieces.slice(-1)[0];
+  const last = lines.length > 0 ? lines.slice(-2) : pairs.slice(-1).flatMap(({ left, right }) => [left, right]);
+  const highest = Math.max(1, ...last.map(line => Math.max(line?.old ?? 0, line?.new ?? 0)));
+  return String(highest).length;
+}
+
+interface GroupProps {
+  group: Group;
+  label: string;
+  trans: TranslationBundle;
+  isSplit: boolean;
+  hasHeads: boolean;
+}
+
+const GroupTable = React.memo(function GroupTable(props: GroupProps): JSX.Element {
+  const { group, label, trans, isSplit, hasHeads } = props;
+  return (
+    <div className="ocman-Hunks-group" style={{ '--ocman-rows': group.rows } as React.CSSProperties}>
+      <table className={isSplit ? 'ocman-mod-split' : undefined} aria-label={label}>
         <thead>
           {isSplit ? (
             <tr>
@@ -47,11 +83,9 @@ export const HunkTable = React.memo(function HunkTable(props: Props): JSX.Elemen
             </tr>
           )}
         </thead>
-        {hunks.map((hunk, i) => {
-          const take = Math.min(left, hunk.lines.length);
-          left -= take;
-          return take > 0 ? <HunkBody key={i} {...{ hunk, take, trans, isSplit }} /> : null;
-        })}
+        {group.pieces.map((piece, i) => (
+          <PieceBody key={i} {...{ piece, trans, isSplit, hasHeads }} />
+        ))}
       </table>
     </div>
   );
@@ -66,31 +100,33 @@ function Column({ name }: { name: string }): JSX.Element {
   );
 }
 
-interface BodyProps {
-  hunk: Hunk;
-  take: number;
+interface PieceProps {
+  piece: Piece;
   trans: TranslationBundle;
   isSplit: boolean;
+  hasHeads: boolean;
 }
 
-const HunkBody = React.memo(function HunkBody({ hunk, take, trans, isSplit }: BodyProps): JSX.Element {
-  const { oldStart, newStart, section, lines } = hunk;
+function PieceBody({ piece, trans, isSplit, hasHeads }: PieceProps): JSX.Element {
+  const { hunk, isFirst, lines, pairs } = piece;
+  const { oldStart, newStart, section } = hunk;
   const marks = wordMarks(hunk);
-  const shown = take < lines.length ? { ...hunk, lines: lines.slice(0, take) } : hunk;
-  const place = (oldStart || newStart) && trans.__('Line %1', newStart || oldStart);
+  const start = newStart || oldStart;
   return (
-    <tbody>
-      <tr className="ocman-Hunk-head" data-ocman-hunk tabIndex={-1}>
-        <th scope="rowgroup" colSpan={isSplit ? 6 : 4}>
-          {place} <bdi>{section}</bdi>
-        </th>
-      </tr>
+    <tbody {...(isFirst ? { 'data-ocman-hunk': '', tabIndex: -1 } : {})}>
+      {isFirst && hasHeads && (
+        <tr className="ocman-Hunk-head">
+          <th scope="rowgroup" colSpan={isSplit ? 6 : 4}>
+            {start !== null && trans.__('Line %1', start)} <bdi>{section}</bdi>
+          </th>
+        </tr>
+      )}
       {isSplit
-        ? sideBySide(shown).map((pair, i) => <SplitRow key={i} {...{ pair, marks, trans }} />)
-        : shown.lines.map((line, i) => <LineRow key={i} {...{ line, marks, trans }} />)}
+        ? pairs.map((pair, i) => <SplitRow key={i} {...{ pair, marks, trans }} />)
+        : lines.map((line, i) => <LineRow key={i} {...{ line, marks, trans }} />)}
     </tbody>
   );
-});
+}
 
 type Marks = ReadonlyMap<Line, readonly Span[]>;
 
