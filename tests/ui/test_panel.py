@@ -223,6 +223,8 @@ def test_arrows_home_end_enter_and_letters_move_through_the_tree(work: Any) -> N
     expect(row(work, "Session Explore data")).to_be_focused()
     page.keyboard.press("Enter")
     expect(row(work, "Session Explore data")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".ocman-Session textarea")).to_be_focused()
+    row(work, "Session Explore data").focus()
     page.keyboard.press("ArrowLeft")
     expect(row(work, "Worktree main")).to_be_focused()
     page.keyboard.press("End")

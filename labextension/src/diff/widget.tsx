@@ -6,6 +6,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
+import { takeFocus } from '../focus';
 import { branchIcon } from '../icons';
 import { OcmanModel } from '../model';
 import { baseName } from '../state';
@@ -71,9 +72,9 @@ export class DiffWidget extends ReactWidget {
 
   protected override onActivateRequest(message: Message): void {
     super.onActivateRequest(message);
-    if (!this.node.contains(document.activeElement)) {
-      this.node.querySelector<HTMLElement>('.ocman-FileList [tabindex="0"], button')?.focus();
-    }
+    takeFocus(this, () =>
+      this.node.querySelector<HTMLElement>('.ocman-FileList [tabindex="0"], button')?.focus()
+    );
   }
 
   private _name(): string {

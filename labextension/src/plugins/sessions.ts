@@ -46,8 +46,6 @@ export const sessions: JupyterFrontEndPlugin<Tabs> = {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const drafts = new Drafts(saved => void stateDB?.save(DRAFTS, saved as any));
     void stateDB?.fetch(DRAFTS).then(saved => saved && drafts.restore(saved as SavedDrafts));
-    // A page that goes away has no moment to wait for.
-    window.addEventListener('pagehide', () => drafts.flush());
 
     const tracker = new WidgetTracker<SessionWidget>({ namespace: 'ocman-sessions' });
     const tabs = new TabsInFront(app, tracker);
@@ -75,6 +73,8 @@ export const sessions: JupyterFrontEndPlugin<Tabs> = {
         drafts,
         callbacks,
         enterSends: () => preferences.chosen.enterSends,
+        settleTime: () => preferences.chosen.settleTime,
+        showCost: () => preferences.chosen.showCost,
         insertCell: notebooks ? () => selectedCell(notebooks) : undefined
       });
       if (!labShell) {

@@ -57,7 +57,7 @@ function Body({ entry, surroundings }: Props): JSX.Element {
     case 'error':
       return <Failure entry={entry} {...surroundings} />;
     case 'turn':
-      return <div className="ocman-Turn">{turnText(entry, trans)}</div>;
+      return <div className="ocman-Turn">{turnText(entry, surroundings)}</div>;
   }
 }
 
@@ -158,11 +158,14 @@ function retryText(part: Part | null, trans: TranslationBundle): string {
   return trans.__('Model error %1, retried (attempt %2)', oneLine(what.join(' '), 200), Number(attempt) || 1);
 }
 
-function turnText({ cost, tokens, milliseconds, model }: TurnEntry, trans: TranslationBundle): string {
+function turnText(
+  { cost, tokens, milliseconds, model }: TurnEntry,
+  { trans, showCost }: Surroundings
+): string {
   const facts = [
     took(milliseconds, trans),
     tokens ? trans.__('%1 tokens', tokenCount(tokens, trans)) : '',
-    cost ? money(cost) : '',
+    cost && showCost ? money(cost) : '',
     model ?? ''
   ];
   return facts.filter(fact => fact).join(' · ');

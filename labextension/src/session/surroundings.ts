@@ -10,6 +10,8 @@ export interface Surroundings {
   readonly host: string;
   /** Of the session: paths are read relative to it. */
   readonly directory: string;
+  /** Whether turns say what they cost. */
+  readonly showCost: boolean;
   /** Open a file, by its absolute path. */
   readonly onFile: (path: string) => void;
   /** Open the diff of the session's worktree. */

@@ -6,6 +6,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
+import { takeFocus } from '../focus';
 import { ocmanIcon } from '../icons';
 import { OcmanModel } from '../model';
 import { statusWord } from '../panel/words';
@@ -28,6 +29,10 @@ export interface SessionWidgetOptions {
   drafts: Drafts;
   /** Read anew each time that it is drawn. */
   enterSends?: () => boolean;
+  /** How long an ask must have stood before it can be allowed, in milliseconds. */
+  settleTime?: () => number;
+  /** Whether turns say what they cost. */
+  showCost?: () => boolean;
   /** The text of the notebook cell that is selected; `null` when none is. */
   insertCell?: () => string | null;
 }
@@ -64,7 +69,8 @@ export class SessionWidget extends ReactWidget {
   }
 
   protected override render(): JSX.Element {
-    const { model, sessionKey, trans, callbacks, drafts, enterSends, insertCell } = this._options;
+    const { model, sessionKey, trans, callbacks, drafts, enterSends, settleTime, showCost, insertCell } =
+      this._options;
     const common = { conversation: this.conversation, model, sessionKey, trans };
     return (
       <SessionView
@@ -72,9 +78,10 @@ export class SessionWidget extends ReactWidget {
         painter={this._painter}
         callbacks={callbacks}
         isVisible={this.isVisible}
+        showCost={showCost?.() ?? true}
         onClose={() => this.close()}
       >
-        <AskDock {...common} />
+        <AskDock {...common} settleTime={settleTime?.()} />
         <Composer {...common} drafts={drafts} enterSends={enterSends?.()} insertCell={insertCell} />
       </SessionView>
     );
@@ -97,10 +104,7 @@ export class SessionWidget extends ReactWidget {
 
   protected override onActivateRequest(message: Message): void {
     super.onActivateRequest(message);
-    // What was in focus here stays so.
-    if (!this.node.contains(document.activeElement) && !focusComposer(this.node)) {
-      focusTranscript(this.node);
-    }
+    takeFocus(this, () => focusComposer(this.node) || focusTranscript(this.node));
   }
 
   /** The tab says which session it is, and that it needs somebody. */
