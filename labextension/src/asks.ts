@@ -33,7 +33,7 @@ function plainAskText(ask: Ask, trans: TranslationBundle): { deed: string; objec
   const file = said(ask, ...FILE) ?? patterns;
   switch (ask.permission) {
     case 'external_directory':
-      return { deed: trans.__('outside the worktree:'), object: file };
+      return { deed: trans.__('outside the worktree:'), object: said(ask, ...FILE, 'command') ?? patterns };
     case 'bash':
       return { deed: trans.__('run'), object: said(ask, 'command') ?? patterns };
     case 'edit':
@@ -43,6 +43,17 @@ function plainAskText(ask: Ask, trans: TranslationBundle): { deed: string; objec
       return { deed: trans.__('read'), object: file };
     case 'webfetch':
       return { deed: trans.__('fetch'), object: said(ask, 'url') ?? patterns };
+    case 'websearch':
+      return { deed: trans.__('search the web for'), object: patterns };
+    case 'glob':
+    case 'grep':
+      return { deed: trans.__('search for'), object: patterns };
+    case 'task':
+      return { deed: trans.__('start the subagent'), object: patterns };
+    case 'skill':
+      return { deed: trans.__('use the skill'), object: patterns };
+    case 'doom_loop':
+      return { deed: trans.__('go on repeating'), object: patterns };
     default:
       return { deed: ask.permission ?? '', object: patterns };
   }
@@ -70,6 +81,8 @@ export function alwaysSentence(ask: Ask, trans: TranslationBundle): string {
       return trans.__('Always would allow reading each file that matches');
     case 'webfetch':
       return trans.__('Always would allow fetching each address that matches');
+    case 'doom_loop':
+      return trans.__('Always would allow repeating calls of');
     default:
       return trans.__('Always would allow “%1” for all that matches', ask.permission ?? '');
   }
@@ -127,6 +140,7 @@ export function askFacts(ask: Ask): AskFact[] {
   // The patterns say what is asked when nothing else does, and which of several things of a deed are.
   const told = new Set(facts.map(({ text }) => text));
   const patterns = ask.patterns.map(visible).filter(pattern => !told.has(pattern));
+  patterns.forEach(pattern => told.add(pattern));
   if (patterns.length && (!facts.length || ask.permission !== 'edit')) {
     facts.push({ kind: 'patterns', text: patterns.join('\n') });
   }
@@ -134,7 +148,10 @@ export function askFacts(ask: Ask): AskFact[] {
   for (const [name, value] of Object.entries(ask.metadata ?? {})) {
     const text = typeof value === 'string' ? value : asJson(value);
     const isRepeated =
-      told.has(visible(text)) || name === 'parentDir' || (used.has('diff') && DIFFS.has(name));
+      told.has(visible(text)) ||
+      text === asJson(ask.patterns) ||
+      name === 'parentDir' ||
+      (used.has('diff') && DIFFS.has(name));
     if (!used.has(name) && !isRepeated && !isEmpty(value)) {
       lines.push(`${name}: ${text}`);
     }
@@ -150,10 +167,9 @@ export function isOutside(ask: Ask, directory: string): boolean {
   if (ask.permission === 'external_directory') {
     return true;
   }
-  const file = said(ask, ...FILE);
-  return (
-    file !== null &&
-    (file.startsWith('/') ? !isWithin(file, directory) : file === '..' || file.startsWith('../'))
+  const named = ask.permission === 'read' || ask.permission === 'edit' ? ask.patterns : [];
+  return [said(ask, ...FILE) ?? '', ...named].some(path =>
+    path.startsWith('/') ? !isWithin(path, directory) : path === '..' || path.startsWith('../')
   );
 }
 

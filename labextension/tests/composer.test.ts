@@ -109,7 +109,8 @@ timed('the sessions and the entries that are remembered are bounded; the oldest 
   drafts.remember('new', 'prompt 30');
   drafts.remember('new', '  ');
   const { history, files } = drafts.get('new');
-  assert.deepEqual([history.length, history[0], history[history.length - 1]], [MOST_ENTRIES, 'prompt 10', 'prompt 30']);
+  const ends = [history[0], history[history.length - 1]];
+  assert.deepEqual([history.length, ends], [MOST_ENTRIES, ['prompt 10', 'prompt 30']]);
   assert.equal(files.length, MOST_ENTRIES);
   drafts.forget('s0');
   drafts.dispose();
@@ -443,6 +444,22 @@ test('a permission shows all of what would be done, with what hides in it', () =
       ['patterns', '/etc/*']
     ]
   );
+  assert.deepEqual(
+    facts({
+      permission: 'external_directory',
+      patterns: ['/etc/*'],
+      metadata: { command: 'cat /etc/hosts', directories: ['/etc'], patterns: ['/etc/*'] }
+    }),
+    [
+      ['command', 'cat /etc/hosts'],
+      ['patterns', '/etc/*'],
+      ['more', 'directories: [\n "/etc"\n]']
+    ]
+  );
+  assert.deepEqual(facts({ permission: 'grep', patterns: ['x'], metadata: { pattern: 'x', path: 'src' } }), [
+    ['file', 'src'],
+    ['patterns', 'x']
+  ]);
   assert.deepEqual(facts({ permission: 'mine', patterns: ['*'], metadata: { depth: 2, none: null } }), [
     ['patterns', '*'],
     ['more', 'depth: 2']
@@ -454,7 +471,9 @@ test('whether it lies outside the worktree', () => {
   assert.equal(outside({ permission: 'external_directory', patterns: ['/r/w/*'] }), true);
   assert.equal(outside({ permission: 'edit', metadata: { filepath: '/r/w/a' } }), false);
   assert.equal(outside({ permission: 'edit', metadata: { filepath: '/r/ww/a' } }), true);
-  assert.equal(outside({ permission: 'read', metadata: { path: '../a' } }), true);
+  assert.equal(outside({ permission: 'grep', metadata: { path: '../a' } }), true);
+  assert.equal(outside({ permission: 'read', patterns: ['../../etc/hosts'], metadata: {} }), true);
+  assert.equal(outside({ permission: 'read', patterns: ['..a'], metadata: {} }), false);
   assert.equal(outside({ permission: 'bash', metadata: { command: 'ls' } }), false);
 });
 
