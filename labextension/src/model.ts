@@ -19,7 +19,7 @@ import {
   WorktreeSession
 } from './records';
 import * as reduce from './state';
-import { EMPTY, KnownAsk, Repository, State, fromKey, keyOf } from './state';
+import { EMPTY, KnownAsk, State, fromKey, keyOf } from './state';
 
 /** What is known of the folder that the user is in. */
 export interface Place {
@@ -264,6 +264,7 @@ export class OcmanModel implements IDisposable {
       console.warn('ocman:', event.data.message);
     } else {
       this._setState(reduce.applyEvent(this._state, event));
+      this._asking.forEach(newer => newer.add(keyOf(event.data.host ?? event.host, event.data.id ?? event.data.path)));
     }
     if (event.type === 'worktree.changed' && !reduce.repositoryOf(this._state, event.host, event.data.path)) {
       void this._loadWorktrees(keyOf(event.host, event.data.repo_root ?? event.data.path));
@@ -295,9 +296,7 @@ export class OcmanModel implements IDisposable {
     let repository: string | null = null;
     let error: ApiError | null = null;
     try {
-      const list = await this._api.worktrees(directory, { changes: false });
-      repository = keyOf(LOCAL, list.repo_root);
-      this._setState(reduce.applyWorktrees(this._state, list));
+      repository = await this._ask(LOCAL, directory, false);
     } catch (reason) {
       error = ApiError.from(reason);
     }
@@ -310,11 +309,24 @@ export class OcmanModel implements IDisposable {
   private async _loadWorktrees(key: string): Promise<void> {
     const { host, id: root } = fromKey(key);
     try {
-      const list = await this._api.worktrees(root, { changes: true, host });
-      this._setState(reduce.applyWorktrees(this._state, list, host));
+      await this._ask(host, root, true);
       this._setError(key, null);
     } catch (reason) {
       this._setError(key, ApiError.from(reason));
+    }
+  }
+
+  /** Ask for the worktrees of a repository, and take over what no event has overtaken; its key. */
+  private async _ask(host: string, directory: string, changes: boolean): Promise<string> {
+    const newer = new Set<string>();
+    this._asking.add(newer);
+    try {
+      const options = host === LOCAL && !changes ? { changes } : { changes, host };
+      const list = await this._api.worktrees(directory, options);
+      this._setState(reduce.applyWorktrees(this._state, list, host, newer));
+      return keyOf(host, list.repo_root);
+    } finally {
+      this._asking.delete(newer);
     }
   }
 
@@ -379,6 +391,8 @@ export class OcmanModel implements IDisposable {
   private _place: Place | null = null;
   private _errors: ReadonlyMap<string, ApiError> = new Map();
   private _refreshing = 0;
+  /** For each list that is asked for: the keys of what events changed since. */
+  private readonly _asking = new Set<Set<string>>();
   /** How many views show a session, by its key. */
   private readonly _watched = new Map<string, number>();
   private readonly _detailed = new Set<string>();
@@ -386,13 +400,4 @@ export class OcmanModel implements IDisposable {
   private _telling: ReturnType<typeof setTimeout> | undefined;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _event = new Signal<this, HostEvent>(this);
-}
-
-/** The repository that new work goes to when nothing else was chosen. */
-export function currentRepository(model: OcmanModel): Repository | undefined {
-  const { repositories } = model.state;
-  const here = model.place?.repository;
-  return (
-    (here && repositories.get(here)) || (repositories.size === 1 ? [...repositories.values()][0] : undefined)
-  );
 }

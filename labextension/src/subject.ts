@@ -1,6 +1,7 @@
 /**
  * What a command is about: a row of the panel or the session of a tab, looked up in what the page knows.  Pure.
  */
+import { OcmanModel } from './model';
 import { LOCAL, Worktree } from './records';
 import { Row, worktreeOf } from './panel/rows';
 import { KnownSession, Repository, State, keyOf, repositoryOf } from './state';
@@ -78,4 +79,13 @@ export function rowKey(subject: Subject): string {
     case 'session':
       return `session\n${keyOf(subject.host, subject.id)}`;
   }
+}
+
+/** The repository that new work goes to when nothing else was chosen. */
+export function currentRepository(model: OcmanModel): Repository | undefined {
+  const { repositories } = model.state;
+  const here = model.place?.repository;
+  return (
+    (here && repositories.get(here)) || (repositories.size === 1 ? [...repositories.values()][0] : undefined)
+  );
 }

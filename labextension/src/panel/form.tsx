@@ -4,9 +4,10 @@
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ApiError } from '../errors';
-import { OcmanModel, currentRepository } from '../model';
+import { OcmanModel } from '../model';
 import { LOCAL, WorktreePlan, WorktreeRequest } from '../records';
 import { Repository, isWithin, keyOf } from '../state';
+import { currentRepository } from '../subject';
 import { branchFor } from './branch';
 import { Button, ErrorText } from './button';
 import { baseText } from './words';
