@@ -4,8 +4,6 @@
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
-import { Message } from '@lumino/messaging';
-import { Widget } from '@lumino/widgets';
 import { Conflict } from './follower';
 import { Button } from './panel/button';
 
@@ -33,7 +31,7 @@ export class DocumentNotice extends ReactWidget {
     const { showDiff, reload, keep } = this._actions;
     const isDeleted = this.conflict === 'deleted';
     return (
-      <div className="ocman-DocumentNotice-line">
+      <Measured onHeight={this._fit}>
         <span role="alert">
           {isDeleted
             ? trans.__('This file is no longer on disk. Saving would make it again.')
@@ -44,27 +42,41 @@ export class DocumentNotice extends ReactWidget {
           {!isDeleted && <Button onClick={reload}>{trans.__('Reload from disk')}</Button>}
           <Button onClick={keep}>{trans.__('Keep mine')}</Button>
         </span>
-      </div>
+      </Measured>
     );
   }
 
-  protected override onAfterShow(message: Message): void {
-    super.onAfterShow(message);
-    this._fit();
-  }
+  /** The layout around goes by `min-height`. */
+  private readonly _fit = (height: number): void => {
+    this.node.style.minHeight = `${height}px`;
+    this.parent?.fit();
+  };
+}
 
-  protected override onResize(message: Widget.ResizeMessage): void {
-    super.onResize(message);
-    this._fit();
-  }
-
-  /** The layout goes by `min-height`, and how high the line is depends on its width. */
-  private _fit(): void {
-    const line = this.node.firstElementChild as HTMLElement | null;
-    const height = line ? `${line.offsetHeight}px` : '';
-    if (height && height !== '0px' && height !== this.node.style.minHeight) {
-      this.node.style.minHeight = height;
-      this.parent?.fit();
-    }
-  }
+/** A line that may become several where there is little room; tells how high it is. */
+function Measured({
+  children,
+  onHeight
+}: {
+  children: React.ReactNode;
+  onHeight: (height: number) => void;
+}): JSX.Element {
+  const line = React.useRef<HTMLDivElement>(null);
+  React.useEffect(() => {
+    let known = 0;
+    const observer = new ResizeObserver(() => {
+      const height = line.current?.offsetHeight ?? 0;
+      if (height > 0 && height !== known) {
+        known = height;
+        onHeight(height);
+      }
+    });
+    observer.observe(line.current!);
+    return () => observer.disconnect();
+  }, [onHeight]);
+  return (
+    <div ref={line} className="ocman-DocumentNotice-line">
+      {children}
+    </div>
+  );
 }

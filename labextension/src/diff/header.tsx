@@ -26,9 +26,9 @@ export function DiffHeader({
   const { worktree } = diff;
   const title = worktree ? worktreeTitle(worktree) : baseName(diff.path);
   const told = diff.diff?.against;
-  const ref = told?.ref ?? againstText(diff.against, worktree, otherWorktrees(diff), trans);
+  const ref = againstText(diff, otherWorktrees(diff), trans);
   return (
-    <header className="ocman-DiffHeader">
+    <div className="ocman-DiffHeader">
       <div className="ocman-DiffHeader-line">
         <h2 title={diff.path}>
           <Foreign text={title} /> {trans.__('against')} <Foreign text={ref} />
@@ -48,7 +48,7 @@ export function DiffHeader({
         <AgainstChoice diff={diff} trans={trans} />
         {children}
       </div>
-    </header>
+    </div>
   );
 }
 

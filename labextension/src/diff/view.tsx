@@ -163,7 +163,7 @@ function Notices({ diff, trans }: { diff: DiffModel; trans: TranslationBundle })
       </div>
     );
   }
-  const ref = diff.diff.against?.ref ?? againstText(diff.against, diff.worktree, [], trans);
+  const ref = againstText(diff, [], trans);
   return (
     <>
       {diff.files.length === 0 && (

@@ -3,6 +3,7 @@
  */
 import { TranslationBundle } from '@jupyterlab/translation';
 import { FileDiff, Worktree } from '../records';
+import { DiffModel } from './state';
 
 export function fileStatus(status: FileDiff['status'], trans: TranslationBundle): string {
   switch (status) {
@@ -49,21 +50,20 @@ export function fileName(file: FileDiff, trans: TranslationBundle): string {
   return parts.join(', ');
 }
 
-/** What is compared with, when the server did not say it. */
+/** What is compared with, as people call it. */
 export function againstText(
-  against: string,
-  worktree: Worktree | undefined,
+  diff: Pick<DiffModel, 'against' | 'diff' | 'worktree'>,
   others: readonly Worktree[],
   trans: TranslationBundle
 ): string {
-  switch (against) {
-    case 'base':
-      return worktree?.base?.ref ?? trans.__('its base');
-    case 'HEAD':
-      return trans.__('the last commit');
-    default: {
-      const other = others.find(({ path }) => path === against);
-      return other ? (other.branch ?? other.name) : against;
-    }
+  const { against } = diff;
+  if (against === 'HEAD') {
+    return trans.__('the last commit');
   }
+  const told = diff.diff?.against?.ref;
+  const other = others.find(({ path }) => path === against);
+  if (other) {
+    return other.branch ?? other.name;
+  }
+  return told ?? (against === 'base' ? (diff.worktree?.base?.ref ?? trans.__('its base')) : against);
 }
