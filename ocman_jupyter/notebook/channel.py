@@ -79,13 +79,15 @@ class _Socket:
 async def of_server(server: Server) -> AsyncIterator[Channel]:
     """The WebSocket of a Jupyter server.  Raises ``ServerUnreachable`` or ``Unauthorized``."""
     import aiohttp
+    import yarl
 
     connector: aiohttp.BaseConnector
     if server.socket:
         connector = aiohttp.UnixConnector(path=server.socket)
     else:
         connector = aiohttp.TCPConnector(ssl=trust(server) or True)
-    address = f"{server.url}api/ocman/events"
+    # As it is written: a server's base_url may hold what would be quoted in another way.
+    address = yarl.URL(f"{server.url}api/ocman/events", encoded=True)
     try:
         # `trust_env` is off: no proxy of the environment ever sees the token.
         async with (

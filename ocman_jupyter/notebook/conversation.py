@@ -74,7 +74,8 @@ class Conversation:
         if kind == "session.updated":
             self._take(data)
         elif kind == "session.status":
-            self._take({**self.session, "status": data.get("status"), "error": data.get("error")}, asks=False)
+            news = {"status": data.get("status"), "error": data.get("error"), "retry": data.get("retry")}
+            self._take({**self.session, **news}, asks=False)
         elif kind == "session.removed":
             self.removed = True
             self.changed.add("session")

@@ -115,6 +115,9 @@ def header(seen: Conversation) -> str:
     """Worktree and title, state, branch, cost."""
     session, worktree = seen.session, seen.worktree
     facts = [mark("unknown", "deleted") if seen.removed else mark(seen.status)]
+    if retry := session.get("retry"):
+        again = f"{one_line(retry.get('message'), 160)}, retrying ({retry.get('attempt')})"
+        facts.append(f'<span class="ocman-nb-failed">{escape(again)}</span>')
     if worktree is not None:
         facts.append(f"branch {foreign(worktree.get('branch') or 'detached')}")
         known = {"state": "ok", "locked": False, "merged": "no", "is_main": False, **worktree}
@@ -182,7 +185,7 @@ def todos(found: list[Json]) -> str:
 def ask(found: Json, number: int = 1, count: int = 1, named: bool = False) -> str:
     """What is asked, with everything that is known of it, and exactly what "always" would allow."""
     of = f" ({number} of {count})" if count > 1 else ""
-    who = f"{foreign(found.get('title') or 'untitled')}: " if named else ""
+    who = f"{foreign(found.get('title') or 'untitled')} " if named else ""
     if found.get("kind") == "question":
         return wrap(f"<b>? {who}asks{of}</b>", "ocman-nb-needs")
     patterns = ", ".join(map(visible, found.get("patterns") or []))

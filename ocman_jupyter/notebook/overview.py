@@ -64,9 +64,12 @@ class Worktrees(Panel):
         self._list.load(await self._read())
 
     def take(self, event: Json) -> bool:
-        if event.get("type") == "worktree.changed" and "name" not in (event.get("data") or {}):
-            return False
-        return self._list.event(event)
+        data = event.get("data") or {}
+        fresh = event.get("type") == "session.updated" and data.get("id") not in self._list.sessions
+        new = self._list.event(event)
+        if new and fresh and self._list.home(data) is None:
+            self.reload()  # its worktree was made meanwhile
+        return new
 
     # --- widgets -----------------------------------------------------------------------------
 

@@ -190,14 +190,14 @@ class SessionPanel(Panel):
         ended, self._turns = seen.turns_ended > self._turns, seen.turns_ended
         if seen.working and self._notice == FINISHED:
             self._notice = ""
-        elif ended and not self._notice:
+        elif ended and not self._notice and not seen.working:
             self._notice = FINISHED
         _set(self._said, "value", line(self._notice))
         _set(self._send, "description", "Queue" if seen.working else "Send")
         _set(self._send, "disabled", self.offline or seen.removed)
         _set(self._send, "tooltip", "Wait until the connection is back" if self.offline else "Send the message")
         _set(self._stop, "disabled", not seen.working or self.offline or seen.removed)
-        if ended or ("asks" in changed and seen.asks):
+        if ended or ("asks" in changed and self._loaded):
             self.save()
 
     def _draw_messages(self, changed: set[str]) -> None:

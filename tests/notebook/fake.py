@@ -236,6 +236,8 @@ class FakeHost:
         tree = next((t for t in self.trees.values() if t.branch == request.branch), None)
         made = tree is None
         tree = tree or self.add_tree(request.branch)
+        if made:
+            self.tell("", "worktree.changed", **tree.model_dump(mode="json", exclude={"sessions"}), repo_root="/repo")
         there = [s for s in self.known.values() if s.directory == tree.path]
         session, sent = None, False
         if request.session != "none":
@@ -247,6 +249,7 @@ class FakeHost:
             else:
                 session = self.add_session(tree.path, request.title or request.branch)
                 self.first_prompts[session.id] = request.prompt
+                self.tell(session.id, "session.updated", **session.model_dump(mode="json"))
                 if request.prompt is not None:
                     sent = True
                     self.begin(session.id, request.prompt)

@@ -46,7 +46,9 @@ def outputs(notebook: nbformat.NotebookNode, cell: int) -> list[dict[str, Any]]:
 def test_wt_shows_the_panel_and_keeps_a_readable_view() -> None:
     notebook = run(
         '%ocman wt fix "<script>alert(1)</script>"',
-        "panel = _._panel\nuntil(lambda: panel._seen.turns_ended and not panel._saving)\n",
+        "panel = _._panel\n"
+        "until(lambda: 'did: ' in panel.still()[0] and panel._seen.status == 'idle')\n"
+        "until(lambda: not (panel._timer or panel._seen.changed or panel._saving or panel._loading))",
         "_ = panel.close()\nuntil(lambda: not fake.places)\npanel.widget.comm",
     )
     still, live = outputs(notebook, 1)

@@ -12,14 +12,19 @@ from typing import Any
 
 import ipywidgets as W
 import pytest
+from aiohttp import web
 
 import ocman_jupyter as ocman
 from ocman_jupyter.errors import NoSuchSession, ServerUnreachable
 from ocman_jupyter.notebook import answering, feed, markup, panel
 from ocman_jupyter.notebook.api import DESK
+from ocman_jupyter.notebook.client import InProcessClient
+from ocman_jupyter.notebook.connection import Server
 from ocman_jupyter.notebook.conversation import unseen
 from ocman_jupyter.notebook.overview import Worktrees
 from ocman_jupyter.notebook.panels import SessionPanel
+from ocman_jupyter.notebook.rest import RestClient
+from ocman_jupyter.notebook.verbs import Verbs
 from ocman_jupyter.notebook.worker import WORKER
 from tests.notebook.fake import FakeHost, permission, question
 from tests.notebook.test_views import Tags
@@ -427,6 +432,81 @@ def test_a_stream_that_breaks_is_said_and_comes_back(
     until(lambda: "said meanwhile" in page(shown))
     until(lambda: "Reconnecting" not in page(shown) and not button(shown, "Send").disabled)
     assert shown._text.value == "kept" and "prompt" not in fake.names()
+
+
+async def serve(fake: FakeHost, port: int) -> tuple[web.AppRunner, int]:
+    """What a panel asks of a Jupyter server, at ``port`` (0: a free one)."""
+    client = InProcessClient(fake.host())
+
+    async def events(request: web.Request) -> web.WebSocketResponse:
+        answer = web.WebSocketResponse()
+        await answer.prepare(request)
+
+        async def tell(channel: Any) -> None:
+            while events := await channel.next():
+                for event in events:
+                    await answer.send_json(event)
+
+        async with client.events() as channel:
+            telling = asyncio.ensure_future(tell(channel))
+            try:
+                async for frame in answer:
+                    await channel.follow(set(frame.json()["subscribe"]["sessions"]))
+            finally:
+                telling.cancel()
+        return answer
+
+    def answers(work: Any) -> Any:
+        async def handle(request: web.Request) -> web.Response:
+            return web.json_response(await work(request))
+
+        return handle
+
+    app = web.Application()
+    root = "/api/ocman"
+    app.router.add_get(f"{root}/events", events)
+    app.router.add_get(f"{root}/worktrees", answers(lambda request: client.worktrees(request.query["directory"])))
+    app.router.add_get(f"{root}/sessions/{{id}}", answers(lambda request: client.session(request.match_info["id"])))
+    for name in ("messages", "todos"):
+        ask = getattr(client, name)
+        app.router.add_get(
+            f"{root}/sessions/{{id}}/{name}", answers(lambda request, ask=ask: ask(request.match_info["id"]))
+        )
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port)
+    await site.start()
+    return runner, site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+
+
+def test_a_server_that_goes_away_is_said_and_comes_back(
+    fake: FakeHost, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(feed, "LONGEST_PAUSE", 0.2)
+
+    def do(work: Any) -> Any:
+        return WORKER.submit(work).outcome.result(timeout=20)
+
+    runner, port = do(serve(fake, 0))
+    verbs = Verbs(RestClient(Server(f"http://127.0.0.1:{port}/", "secret")))
+    shown = [SessionPanel(session, _verbs=verbs), SessionPanel(session, _verbs=verbs)]
+    for one in shown:
+        live(one)
+    until(lambda: len(fake.places) == 1 and fake.places[0].sessions == {session})
+    there(lambda: fake.status(session, "busy"))
+    until(lambda: all("busy" in page(one) for one in shown))
+    do(runner.cleanup())
+    until(lambda: all("Reconnecting" in page(one) for one in shown))
+    assert "secret" not in "".join(map(page, shown))
+    fake.known[session] = fake.known[session].model_copy(update={"title": "Renamed meanwhile", "status": "idle"})
+    runner, _ = do(serve(fake, port))
+    until(lambda: all("Renamed meanwhile" in page(one) and "Reconnecting" not in page(one) for one in shown), 20)
+    for one in shown:
+        one.close()
+    until(lambda: not fake.places)
+    do(verbs.client.close())
+    do(runner.cleanup())
 
 
 def test_another_connection_ends_the_panels_of_the_one_before(fake: FakeHost, session: str) -> None:
