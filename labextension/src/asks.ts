@@ -150,7 +150,7 @@ export function askFacts(ask: Ask): AskFact[] {
     const isRepeated =
       told.has(visible(text)) ||
       text === asJson(ask.patterns) ||
-      name === 'parentDir' ||
+      FOLDERS.has(name) ||
       (used.has('diff') && DIFFS.has(name));
     if (!used.has(name) && !isRepeated && !isEmpty(value)) {
       lines.push(`${name}: ${text}`);
@@ -197,6 +197,9 @@ export function runningTool(messages: readonly Message[]): { tool: string; input
 }
 
 const FILE = ['filepath', 'filePath', 'path'];
+
+/** The folders of the patterns. */
+const FOLDERS = new Set(['parentDir', 'directories']);
 
 /** The same changes as in `diff`, in other shapes. */
 const DIFFS = new Set(['filediff', 'files']);
