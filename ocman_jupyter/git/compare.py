@@ -14,6 +14,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
@@ -45,8 +46,8 @@ _LARGE = 20_000_000
 """Bytes of a file that is not read: git takes it for binary (``core.bigFileThreshold``)."""
 _UNTRACKED = 200_000_000
 """Bytes of all untracked files that are read."""
-_NOTEBOOKS = 50
-"""Notebooks that are looked into."""
+_NOTEBOOKS, _NOTEBOOK_SECONDS = 50, 5.0
+"""Notebooks that are looked into, and how long."""
 _SNIFFED = 8000
 """Bytes in which git looks for a NUL, to tell a binary file."""
 
@@ -129,10 +130,23 @@ class Compare:
         top = await self._git.disk(os.path.realpath, path)
         if not worktree.is_main:
             await self._worktrees.verify(top)
-        start, found = await together(
-            self._start(repository, worktree, top, against), self._look_around(top)
-        )
-        untracked, conflicts = found
+        looking = asyncio.ensure_future(self._look_around(top))
+        start, _ = await together(self._start(repository, worktree, top, against), looking)
+        try:
+            return await self._compare(repository, worktree, top, start, *looking.result())
+        except GitFailed:
+            # An agent may be at work: git gives up when a file goes away while it reads it.
+            return await self._compare(repository, worktree, top, start, *await self._look_around(top))
+
+    async def _compare(
+        self,
+        repository: Repository,
+        worktree: Worktree,
+        top: str,
+        start: Against,
+        untracked: _Untracked,
+        conflicts: set[bytes],
+    ) -> Diff:
         async with self._index(repository, worktree, top) as index:
             if untracked.enter:
                 await self._enter(top, index, untracked.enter, start.sha)
@@ -303,11 +317,14 @@ class Compare:
         ][:_NOTEBOOKS]
         if not asked:
             return
+        until = time.monotonic() + _NOTEBOOK_SECONDS
         objects = {sha for _, one in asked for sha in (one.old_sha, one.new_sha) if sha.strip("0")}
         small = await self._small(top, objects)
         for file, one in asked:
             if not {sha for sha in (one.old_sha, one.new_sha) if sha.strip("0")} <= small:
                 continue
+            if time.monotonic() > until:
+                break
             old = await self._content(top, one.old_sha) if one.old_sha.strip("0") else None
             new: bytes | None = None
             if one.new_sha.strip("0"):
@@ -378,7 +395,8 @@ def _sort_out(top: str, names: list[bytes], more: bool) -> _Untracked:
         except OSError:
             continue
         size = info.st_size if stat.S_ISREG(info.st_mode) else 0
-        if ours or size > min(_LARGE, left):
+        unreadable = size > 0 and not os.access(os.path.join(root, name), os.R_OK)  # git would give up
+        if ours or unreadable or size > min(_LARGE, left):
             beside.append(name)
         else:
             left -= size

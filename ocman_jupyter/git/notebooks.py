@@ -21,8 +21,12 @@ _SHORT = 300
 """Characters of a cell that is also compared by characters: it may be one line that was edited."""
 _COMPARED = 400
 """Pairs of cells between two aligned ones that are compared by their text."""
-_NBDIME_CELLS, _NBDIME_TEXT = 200, 200_000
-"""nbdime compares texts by characters; above this the user would wait for it."""
+_OFTEN = 20
+"""Cells of the same source (empty ones) above which a source does not say which cell it is."""
+_LINES = 5000
+"""Lines of a cell of which a patch is made; lines that come again and again make that slow."""
+_NBDIME_WORK = 1_000_000
+"""nbdime compares each character of one text with each of another: this many pairs take it half a second."""
 
 Kind = Literal["added", "deleted", "modified"]
 
@@ -58,10 +62,7 @@ def compare(old: bytes | None, new: bytes | None, room: int) -> tuple[list[CellC
     before, after = read(old), read(new)
     if before is None or after is None:
         return None
-    pairs = _align_by_nbdime(before, after)
-    if pairs is None:
-        pairs = align(before, after)
-    changes = list(_changes(before, after, pairs, _Room(room)))
+    changes = list(_changes(before, after, align(before, after), _Room(room)))
     return changes, sum(len(one.source_patch.encode()) for one in changes if one.source_patch)
 
 
@@ -99,15 +100,23 @@ def _cell(told: dict[str, Any]) -> Cell:
 
 
 def align(before: Sequence[Cell], after: Sequence[Cell]) -> Pairs:
-    """By id; between those by the same source; between those by a source that is much alike."""
+    """By id; between those by the same source; between those by a source that is much alike.
+
+    The last as nbdime does it, where it is installed: it tells edited cells better apart.
+    """
+    work = _NBDIME_WORK
+    sources = _sources(before), _sources(after)
     by_id = _same(_unique_ids(before), _unique_ids(after), 0, len(before), 0, len(after))
     pairs: Pairs = []
     for i, j, to_i, to_j in _gaps(by_id, len(before), len(after)):
-        by_source = _same(
-            [(one.kind, one.source) for one in before], [(one.kind, one.source) for one in after], i, to_i, j, to_j
-        )
+        by_source = _same(*sources, i, to_i, j, to_j)
         for gap in _gaps([(x - i, y - j) for x, y in by_source], to_i - i, to_j - j):
-            pairs += _alike(before, after, i + gap[0], i + gap[2], j + gap[1], j + gap[3])
+            x, y = i + gap[0], j + gap[1]
+            old, new = before[x : i + gap[2]], after[y : j + gap[3]]
+            wanted = sum(len(one.source) for one in old) * sum(len(one.source) for one in new)
+            work -= wanted
+            found = _ask_nbdime(old, new) if work >= 0 else None
+            pairs += [(x + a, y + b) for a, b in (_alike(old, new) if found is None else found)]
         pairs += by_source
     return sorted(pairs + by_id)
 
@@ -116,6 +125,13 @@ def _unique_ids(cells: Sequence[Cell]) -> list[object]:
     """Ids; where there is none, or the same one again, something that equals nothing else."""
     count = Counter(cell.id for cell in cells)
     return [cell.id if cell.id is not None and count[cell.id] == 1 else object() for cell in cells]
+
+
+def _sources(cells: Sequence[Cell]) -> list[object]:
+    """Type and source; of those that come too often, something that equals nothing else."""
+    told = [(cell.kind, cell.source) for cell in cells]
+    count = Counter(told)
+    return [one if count[one] <= _OFTEN else object() for one in told]
 
 
 def _same(old: Sequence[object], new: Sequence[object], i: int, to_i: int, j: int, to_j: int) -> Pairs:
@@ -136,44 +152,43 @@ def _gaps(pairs: Pairs, old: int, new: int) -> Iterator[tuple[int, int, int, int
         i, j = x + 1, y + 1
 
 
-def _alike(before: Sequence[Cell], after: Sequence[Cell], i: int, to_i: int, j: int, to_j: int) -> Pairs:
+def _alike(old: Sequence[Cell], new: Sequence[Cell]) -> Pairs:
     """Each cell with the first one after the last pair that is much like it."""
     pairs: Pairs = []
-    left = _COMPARED
-    for x in range(i, to_i):
-        for y in range(j, to_j):
+    left, begin = _COMPARED, 0
+    for x, one in enumerate(old):
+        for y in range(begin, len(new)):
             if not left:
                 return pairs
             left -= 1
-            if before[x].kind == after[y].kind and _are_alike(before[x].source, after[y].source):
+            if one.kind == new[y].kind and _are_alike(one.source, new[y].source):
                 pairs.append((x, y))
-                j = y + 1
+                begin = y + 1
                 break
     return pairs
 
 
 def _are_alike(one: str, other: str) -> bool:
-    matcher = difflib.SequenceMatcher(None, one.splitlines(), other.splitlines(), autojunk=False)
-    if matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE:
+    if one == other:
         return True
+    lines = one.splitlines(), other.splitlines()
+    matcher = difflib.SequenceMatcher(None, *lines)
+    if matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE:
+        return max(map(len, lines)) > _LINES or matcher.ratio() >= _ALIKE
     if max(len(one), len(other)) > _SHORT:
         return False
     matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
     return matcher.quick_ratio() >= _ALIKE and matcher.ratio() > _ALIKE
 
 
-def _align_by_nbdime(before: Sequence[Cell], after: Sequence[Cell]) -> Pairs | None:
-    """As nbdime does it, which tells edited cells better apart; ``None`` where it is not installed or too slow."""
-    cells = max(len(before), len(after))
-    text = sum(len(cell.source) for cell in (*before, *after))
-    if not before or not after or cells > _NBDIME_CELLS or text > _NBDIME_TEXT:
-        return None
+def _ask_nbdime(old: Sequence[Cell], new: Sequence[Cell]) -> Pairs | None:
+    """``None`` where it is not installed."""
     try:
         import nbdime
 
-        operations = nbdime.diff_notebooks(_plain(before), _plain(after))
+        operations = nbdime.diff_notebooks(_plain(old), _plain(new))
         edits = next((one["diff"] for one in operations if one["key"] == "cells"), [])
-        return _pairs(edits, len(before), len(after))
+        return _pairs(edits, len(old), len(new))
     except Exception:  # whatever another version of it does: ours does without
         return None
 
@@ -185,7 +200,6 @@ def _plain(cells: Sequence[Cell]) -> dict[str, Any]:
             "cell_type": cell.kind,
             "source": cell.source,
             "metadata": {},
-            **({} if cell.id is None else {"id": cell.id}),
             **({"outputs": [], "execution_count": None} if cell.kind == "code" else {}),
         }
         for cell in cells
@@ -227,9 +241,10 @@ class _Room:
     def patch(self, old: str, new: str) -> str | None:
         if old == new or len(old) + len(new) > self._left:
             return None
-        lines = difflib.unified_diff(_lines(old), _lines(new), n=3)
-        patch = "".join(line if line.endswith("\n") else line + "\n" for line in lines)
-        patch = patch.removeprefix("--- \n+++ \n")
+        before, after = _lines(old), _lines(new)
+        if max(len(before), len(after)) > _LINES:
+            return None
+        patch = "".join(difflib.unified_diff(before, after)).removeprefix("--- \n+++ \n")
         size = len(patch.encode())
         if size > self._left:
             return None

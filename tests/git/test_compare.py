@@ -853,6 +853,23 @@ async def test_pipes_and_sockets_do_not_hang_it(x, diff):
     assert statuses(await diff(place)) == {"a": "modified"}
 
 
+async def test_a_file_that_nobody_may_read_is_only_named(x, diff, monkeypatch):
+    _, place = x
+    for name in ("secret", "open"):
+        (place / name).write_text("s\n")
+    may = os.access
+    monkeypatch.setattr(compare.os, "access", lambda path, mode: b"secret" not in path and may(path, mode))
+    files = told(await diff(place))
+    assert {path: one.additions for path, one in files.items()} == {"open": 1, "secret": None}
+
+
+async def test_a_git_that_stumbles_over_an_agent_at_work_is_asked_again(make_domain, x, diff, wrapper, tmp_path):
+    _, place = x
+    (place / "n").write_text("n\n")
+    once = f'case "$*" in *--raw*) [ -e {tmp_path}/once ] || {{ touch {tmp_path}/once; exit 128; }};; esac'
+    assert statuses(await diff(place, of=make_domain(git_command=wrapper(once)))) == {"n": "untracked"}
+
+
 async def test_a_git_that_fails_is_told_and_leaves_nothing(make_domain, x, diff, wrapper):
     _, place = x
     (place / "n").write_text("n\n")

@@ -139,6 +139,12 @@ def test_large_notebooks_are_compared_in_time():
     began = time.monotonic()
     notebooks.compare(content(*map(cell, rows)), content(*map(cell, mixed)), 200_000)
     notebooks.compare(content(*(cell("") for _ in rows)), content(*(cell("x") for _ in rows)), 200_000)
+    empty = [cell("" if number % 2 else rows[number]) for number in range(1500)]
+    other = [cell("" if number % 2 else f"{number}") for number in range(1500)]
+    notebooks.compare(content(*empty), content(*other), 200_000)
+    for many in (10_000, 2 * notebooks._LINES - 2):
+        lines = "".join(f"{number % 100}\n" for number in range(many // 2))
+        notebooks.compare(content(cell(lines)), content(cell(lines[::-1])), 200_000)
     assert time.monotonic() - began < 20
 
 
@@ -170,13 +176,20 @@ def nbdime(monkeypatch):
 def test_nbdime_says_which_cell_is_which(nbdime):
     edits = [
         {"op": "addrange", "key": 0, "valuelist": [{}]},
-        {"op": "removerange", "key": 1, "length": 1},
-        {"op": "patch", "key": 2, "diff": []},
+        {"op": "removerange", "key": 0, "length": 1},
+        {"op": "patch", "key": 1, "diff": []},
     ]
-    nbdime.diff_notebooks = lambda old, new: [{"op": "patch", "key": "cells", "diff": edits}]
-    old = content(cell("a", "1"), cell("b", "2"), cell("c", "3"))
-    new = content(cell("n", "0"), cell("a", "1"), cell("different", "9"))
-    assert changes(old, new) == [("added", 0), ("deleted", 1), ("modified", 2)]
+    asked = []
+
+    def diff_notebooks(old, new):
+        asked.append([[one["source"] for one in side["cells"]] for side in (old, new)])
+        return [{"op": "patch", "key": "cells", "diff": edits}]
+
+    nbdime.diff_notebooks = diff_notebooks
+    old = content(cell("same", "1"), cell("b", "2"), cell("c", "3"), cell("d"), cell("e", "5"))
+    new = content(cell("edited", "1"), cell("n", "0"), cell("different", "9"), cell("d"), cell("e", "5"))
+    assert changes(old, new) == [("modified", 0), ("deleted", 1), ("added", 1), ("modified", 2)]
+    assert asked == [[["b", "c"], ["n", "different"]]], "only what ids and sources do not tell"
 
 
 @pytest.mark.parametrize(
@@ -190,8 +203,8 @@ def test_nbdime_says_which_cell_is_which(nbdime):
 )
 def test_what_nbdime_says_wrong_is_not_believed(nbdime, said):
     nbdime.diff_notebooks = lambda old, new: said
-    old, new = content(cell("a", "1"), cell("b", "2")), content(cell("b", "2"))
-    assert changes(old, new) == [("deleted", 0)]
+    old, new = content(cell("a = 1\nb = 2\n"), cell("x")), content(cell("a = 1\nb = 2\nc = 3\n"))
+    assert changes(old, new) == [("modified", 0), ("deleted", 1)]
 
 
 def test_nbdime_is_not_asked_about_large_notebooks(nbdime):
@@ -199,8 +212,9 @@ def test_nbdime_is_not_asked_about_large_notebooks(nbdime):
         raise AssertionError
 
     nbdime.diff_notebooks = fail
-    large = content(*(cell("x" * 3000, f"{n}") for n in range(100)))
-    assert changes(large, large) == []
+    old = content(*(cell(f"{n} " + "x" * 300) for n in range(12)))
+    new = content(*(cell(f"{n} " + "y" * 300) for n in range(12)))
+    assert len(changes(old, new)) == 24
 
 
 def test_the_real_nbdime(monkeypatch):
@@ -218,4 +232,9 @@ def test_the_real_nbdime(monkeypatch):
 
     monkeypatch.setattr(notebooks, "_pairs", seen)
     assert changes(old, new) == [("added", 1), ("modified", 2), ("deleted", 2)]
-    assert asked.pairs == [(0, 0), (1, 2)]
+    assert asked.pairs is None, "the ids told it"
+    bare = [json.dumps({**json.loads(one), "cells": [
+        {name: value for name, value in told.items() if name != "id"} for told in json.loads(one)["cells"]
+    ]}).encode() for one in (old, new)]  # fmt: skip
+    assert changes(*bare) == [("added", 1), ("modified", 2), ("deleted", 2)]
+    assert asked.pairs == [(0, 1)]
