@@ -6,7 +6,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { askSentence } from '../asks';
 import { KnownAsk, State, keyOf } from '../state';
 import { Conversation } from './conversation';
-import { failure, firstWords } from './words';
+import { failure, firstWords, wasStopped } from './words';
 
 /** The newest line; empty at first. */
 export function useAnnouncement(conversation: Conversation, state: State, trans: TranslationBundle): string {
@@ -45,10 +45,15 @@ function lastAsk(state: State, sessionKey: string): KnownAsk | undefined {
 
 function outcome({ session, messages }: Conversation, trans: TranslationBundle): string {
   const last = messages[messages.length - 1];
-  const error = session?.status === 'error' ? session.error : last && failure(last.info);
-  if (session?.status === 'error' || error) {
-    return trans.__('The turn failed: %1', firstWords(error ?? ''));
+  const error = session?.status === 'error' ? (session.error ?? '') : last && failure(last.info);
+  if (last && wasStopped(last.info)) {
+    return trans.__('Stopped');
+  }
+  if (typeof error === 'string') {
+    return trans.__('The turn failed: %1', firstWords(error));
   }
   const said = last?.parts.filter(({ type, text }) => type === 'text' && text).pop()?.text ?? '';
-  return trans.__('Turn finished: %1', firstWords(said.slice(0, 600)));
+  return said
+    ? trans.__('Turn finished: %1', firstWords(said.slice(0, 600)))
+    : trans.__('Turn finished');
 }

@@ -28,7 +28,7 @@ export const PAGE = 100;
 export const MOST_KEPT = 400;
 const KEPT = 300;
 /** What the stream tells within so many milliseconds is drawn at once. */
-export const DRAWN_AFTER = 32;
+export const DRAWN_AFTER = 50;
 
 export class Conversation implements IDisposable {
   /** Reads by itself as soon as there is a connection, and again after each gap in the stream. */

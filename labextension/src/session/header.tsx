@@ -22,6 +22,8 @@ interface Props {
   isLive: boolean;
   isBusy: boolean;
   onStop: () => void;
+  /** Go to the session that a subagent works for. */
+  onParent: (() => void) | null;
   onDiff: (() => void) | null;
   onMenu: (anchor: HTMLElement) => void;
   trans: TranslationBundle;
@@ -45,6 +47,7 @@ export function SessionHeader(props: Props): JSX.Element {
         )}
       </h1>
       <span className="ocman-SessionHeader-buttons">
+        {props.onParent && <Button onClick={props.onParent}>{trans.__('Parent session')}</Button>}
         {props.onDiff && (
           <Button
             onClick={props.onDiff}

@@ -2,7 +2,7 @@
  * Draws markdown piece by piece, so that the page stays responsive however much there is to draw.
  */
 import { IRenderMime, IRenderMimeRegistry, renderMarkdown } from '@jupyterlab/rendermime';
-import { untrusted } from './untrusted';
+import { untrusted, withoutDiagrams } from './untrusted';
 
 interface Job {
   source: string;
@@ -14,7 +14,7 @@ interface Job {
 /** In milliseconds: as long is drawn before others get their turn. */
 const SLICE = 8;
 /** A text that grows is drawn again after this, and after a multiple of what drawing it took. */
-const PAUSE = 80;
+const PAUSE = 100;
 const PAUSE_FACTOR = 6;
 /** A text whose words are being selected waits, so that the selection stays. */
 const SELECTED = 500;
@@ -99,7 +99,7 @@ export class Painter {
     try {
       await renderMarkdown({
         host,
-        source,
+        source: withoutDiagrams(source),
         trusted: false,
         sanitizer: this._sanitizer,
         resolver: null,

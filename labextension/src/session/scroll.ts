@@ -9,16 +9,22 @@ import { IDisposable } from '@lumino/disposable';
 const SLACK = 32;
 
 export class ScrollKeeper implements IDisposable {
-  /** `entries` are children of `list`, which is in `scroller`.  `moved` is called after the reader scrolled. */
+  /**
+   * The entries are the children of `list`, which is in `content`, which is all that `scroller` holds.
+   *
+   * `moved` is called after the reader scrolled, and when the end is reached or left otherwise.
+   */
   constructor(
     private _scroller: HTMLElement,
+    content: HTMLElement,
     private _list: HTMLElement,
     private _moved: () => void
   ) {
     _scroller.addEventListener('scroll', this._onScroll, { passive: true });
-    this._observer = new ResizeObserver(() => this.settle());
+    // It comes when the page is laid out anyway, and before it is painted.
+    this._observer = new ResizeObserver(() => this._settle());
     this._observer.observe(_scroller);
-    this._observer.observe(_list);
+    this._observer.observe(content);
   }
 
   /** The reader sees the newest. */
@@ -38,7 +44,7 @@ export class ScrollKeeper implements IDisposable {
 
   toEnd(): void {
     this._atEnd = true;
-    this.settle();
+    this._settle();
   }
 
   /** The reader opens or closes something in this entry: it stays where it is. */
@@ -49,11 +55,12 @@ export class ScrollKeeper implements IDisposable {
   }
 
   /** Something got another size, came or went. */
-  settle(): void {
+  private _settle(): void {
     const { _scroller: scroller } = this;
     if (!scroller.clientHeight) {
       return; // nobody sees it
     }
+    const wasAtEnd = this._told;
     if (scroller.scrollTop < this._top - 1) {
       // The reader scrolled up, and the event is still on its way.
       this._record();
@@ -67,11 +74,16 @@ export class ScrollKeeper implements IDisposable {
       }
     }
     this._record();
+    if (this._atEnd !== wasAtEnd) {
+      this._told = this._atEnd;
+      this._moved();
+    }
   }
 
   private _onScroll = (): void => {
     if (this._scroller.clientHeight) {
       this._record();
+      this._told = this._atEnd;
       this._moved();
     }
   };
@@ -107,6 +119,8 @@ export class ScrollKeeper implements IDisposable {
 
   private readonly _observer: ResizeObserver;
   private _atEnd = true;
+  /** What `moved` was called with last. */
+  private _told = true;
   private _top = 0;
   private _anchor: HTMLElement | null = null;
   private _offset = 0;

@@ -18,8 +18,6 @@ interface Props {
   conversation: Conversation;
   surroundings: Surroundings;
   title: string;
-  /** A human can see it. */
-  isVisible: boolean;
   /** Escape was pressed. */
   onLeave: () => void;
   /** What stands after the newest entry. */
@@ -27,10 +25,11 @@ interface Props {
 }
 
 export function Transcript(props: Props): JSX.Element {
-  const { conversation, surroundings, title, isVisible, onLeave, children } = props;
+  const { conversation, surroundings, title, onLeave, children } = props;
   const { trans } = surroundings;
   const entries = useEntries(conversation);
   const scroller = React.useRef<HTMLDivElement>(null);
+  const content = React.useRef<HTMLDivElement>(null);
   const list = React.useRef<HTMLDivElement>(null);
   const keeper = React.useRef<ScrollKeeper | null>(null);
   // The newest entry that was seen, once the reader is elsewhere.
@@ -45,7 +44,7 @@ export function Transcript(props: Props): JSX.Element {
   }, [conversation]);
   React.useLayoutEffect(() => {
     const top = scroller.current!;
-    const kept = new ScrollKeeper(top, list.current!, () => {
+    const kept = new ScrollKeeper(top, content.current!, list.current!, () => {
       look();
       if (top.scrollTop < NEAR_TOP && !conversation.actionError) {
         void conversation.loadEarlier();
@@ -54,11 +53,6 @@ export function Transcript(props: Props): JSX.Element {
     keeper.current = kept;
     return () => kept.dispose();
   }, [conversation, look]);
-  React.useLayoutEffect(() => {
-    keeper.current?.settle();
-    look();
-  }, [entries, isVisible, children, look]);
-
   const toEnd = () => {
     keeper.current?.toEnd();
     look();
@@ -126,19 +120,21 @@ export function Transcript(props: Props): JSX.Element {
         onClickCapture={onClickCapture}
         onClick={event => void openFile(event.target)}
       >
-        {conversation.hasEarlier && (
-          <div className="ocman-Transcript-earlier">
-            <Button blocked={conversation.isLoadingEarlier} onClick={() => void conversation.loadEarlier()}>
-              {conversation.isLoadingEarlier ? trans.__('Loading…') : trans.__('Load earlier')}
-            </Button>
+        <div ref={content}>
+          {conversation.hasEarlier && (
+            <div className="ocman-Transcript-earlier">
+              <Button blocked={conversation.isLoadingEarlier} onClick={() => void conversation.loadEarlier()}>
+                {conversation.isLoadingEarlier ? trans.__('Loading…') : trans.__('Load earlier')}
+              </Button>
+            </div>
+          )}
+          <div ref={list} className="ocman-Entries">
+            {entries.map(entry => (
+              <EntryView key={entry.key} entry={entry} surroundings={surroundings} />
+            ))}
           </div>
-        )}
-        <div ref={list} className="ocman-Entries">
-          {entries.map(entry => (
-            <EntryView key={entry.key} entry={entry} surroundings={surroundings} />
-          ))}
+          {children}
         </div>
-        {children}
       </div>
       {seen !== null && (
         <button type="button" className="ocman-Jump" onClick={toEnd}>

@@ -41,6 +41,13 @@ export function untrusted(base: IRenderMime.ISanitizer): IRenderMime.ISanitizer 
   };
 }
 
+const DIAGRAM = /((?:`{3,}|~{3,})[ \t]*)mermaid\b/gi;
+
+/** Markdown with its diagrams as text: they would be laid out in the page, and their labels load from anywhere. */
+export function withoutDiagrams(markdown: string): string {
+  return markdown.replace(DIAGRAM, '$1text');
+}
+
 /** HTML with nothing in it but words, their form, links to elsewhere and pictures that are part of it. */
 export function confine(html: string): string {
   // Nothing in a template loads or runs.

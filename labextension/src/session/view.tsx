@@ -6,7 +6,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { OcmanModel } from '../model';
 import { Button, ErrorText } from '../panel/button';
 import { worktreeOf } from '../panel/rows';
-import { KnownSession, baseName, repositoryOf } from '../state';
+import { KnownSession, baseName, keyOf, repositoryOf } from '../state';
 import { useAnnouncement } from './announce';
 import { Conversation } from './conversation';
 import { SessionHeader } from './header';
@@ -58,6 +58,7 @@ export function SessionView(props: SessionViewProps): JSX.Element {
   const place = placeOf(model.state, session);
   const worktree = session ? worktreeOf(model.state, session) : undefined;
   useDetails(model, host, worktree?.path);
+  const parent = session?.parent_id ?? null;
   const isMissing = session?.status === 'directory_missing';
   const isReadOnly = isMissing || conversation.isRemoved;
   const error = conversation.error ? null : conversation.actionError;
@@ -81,6 +82,7 @@ export function SessionView(props: SessionViewProps): JSX.Element {
         isLive={model.connection.phase === 'live'}
         isBusy={conversation.isBusy}
         onStop={() => void conversation.abort()}
+        onParent={parent ? () => callbacks.openSession(keyOf(host, parent)) : null}
         onDiff={worktree && !isMissing ? () => callbacks.openDiff(host, worktree.path) : null}
         onMenu={anchor => callbacks.menu(anchor, conversation.sessionKey)}
         trans={trans}
@@ -98,7 +100,6 @@ export function SessionView(props: SessionViewProps): JSX.Element {
         conversation={conversation}
         surroundings={surroundings}
         title={title}
-        isVisible={isVisible}
         onLeave={() => focusComposer(root.current!)}
       >
         <Tail
