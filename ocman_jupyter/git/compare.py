@@ -48,6 +48,8 @@ _UNTRACKED = 200_000_000
 """Bytes of all untracked files that are read."""
 _NOTEBOOKS, _NOTEBOOK_SECONDS = 50, 5.0
 """Notebooks that are looked into, and how long."""
+_ATTEMPTS, _AGAIN_SECONDS = 7, 3.0
+"""git gives up when a file goes away while it reads it: then an agent is at work, and it is asked again."""
 _SNIFFED = 8000
 """Bytes in which git looks for a NUL, to tell a binary file."""
 
@@ -130,13 +132,16 @@ class Compare:
         top = await self._git.disk(os.path.realpath, path)
         if not worktree.is_main:
             await self._worktrees.verify(top)
-        looking = asyncio.ensure_future(self._look_around(top))
-        start, _ = await together(self._start(repository, worktree, top, against), looking)
-        try:
-            return await self._compare(repository, worktree, top, start, *looking.result())
-        except GitFailed:
-            # An agent may be at work: git gives up when a file goes away while it reads it.
-            return await self._compare(repository, worktree, top, start, *await self._look_around(top))
+        start, found = await together(self._start(repository, worktree, top, against), self._look_around(top))
+        until = time.monotonic() + _AGAIN_SECONDS
+        for _ in range(_ATTEMPTS):
+            try:
+                return await self._compare(repository, worktree, top, start, *found)
+            except GitFailed:
+                if time.monotonic() > until:
+                    raise
+            found = await self._look_around(top)
+        return await self._compare(repository, worktree, top, start, *found)
 
     async def _compare(
         self,
