@@ -53,7 +53,5 @@ function outcome({ session, messages }: Conversation, trans: TranslationBundle):
     return trans.__('The turn failed: %1', firstWords(error));
   }
   const said = last?.parts.filter(({ type, text }) => type === 'text' && text).pop()?.text ?? '';
-  return said
-    ? trans.__('Turn finished: %1', firstWords(said.slice(0, 600)))
-    : trans.__('Turn finished');
+  return said ? trans.__('Turn finished: %1', firstWords(said.slice(0, 600))) : trans.__('Turn finished');
 }

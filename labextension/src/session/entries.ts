@@ -65,14 +65,7 @@ export interface TurnEntry extends Base {
 }
 
 export type Entry =
-  | PromptEntry
-  | TextEntry
-  | ToolEntry
-  | ReadsEntry
-  | FileEntry
-  | MarkEntry
-  | ErrorEntry
-  | TurnEntry;
+  PromptEntry | TextEntry | ToolEntry | ReadsEntry | FileEntry | MarkEntry | ErrorEntry | TurnEntry;
 
 /** Calls of these tools in a row are one line. */
 const READS = new Set(['read', 'list']);

@@ -71,7 +71,12 @@ export function SessionHeader(props: Props): JSX.Element {
           </Button>
         )}
         {isBusy && (
-          <Button mood="warn" blocked={!isLive} onClick={props.onStop} aria-label={trans.__('Stop %1', title)}>
+          <Button
+            mood="warn"
+            blocked={!isLive}
+            onClick={props.onStop}
+            aria-label={trans.__('Stop %1', title)}
+          >
             {trans.__('Stop')}
           </Button>
         )}

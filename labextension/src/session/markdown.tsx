@@ -28,12 +28,7 @@ export const Markdown = React.memo(function Markdown({ text, live, painter, tran
   return (
     <div className="ocman-Markdown jp-RenderedHTMLCommon" dir="auto">
       {all.slice(from, to).map((piece, i) => (
-        <Piece
-          key={from + i}
-          source={piece}
-          live={live && from + i === all.length - 1}
-          painter={painter}
-        />
+        <Piece key={from + i} source={piece} live={live && from + i === all.length - 1} painter={painter} />
       ))}
       {left > 0 && (
         <button type="button" className="ocman-LinkButton" onClick={() => setShown(shown + SHOWN)}>

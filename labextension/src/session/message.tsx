@@ -114,11 +114,7 @@ function Folded({ entry, ...surroundings }: Surroundings & { entry: TextEntry })
 function Failure({ entry, ...surroundings }: Surroundings & { entry: ErrorEntry }): JSX.Element {
   const { trans, onResend } = surroundings;
   return (
-    <FailureCard
-      text={failure(entry.info) ?? ''}
-      onResend={entry.last ? onResend : null}
-      trans={trans}
-    />
+    <FailureCard text={failure(entry.info) ?? ''} onResend={entry.last ? onResend : null} trans={trans} />
   );
 }
 

@@ -102,11 +102,7 @@ export function Unread(props: {
         <p>{trans.__('The conversation can be read, and go on, when one does.')}</p>
         {conversation.actionError && <ErrorText error={conversation.actionError} />}
         {conversation.session && (
-          <Button
-            mood="accept"
-            blocked={conversation.isStarting}
-            onClick={() => void conversation.start()}
-          >
+          <Button mood="accept" blocked={conversation.isStarting} onClick={() => void conversation.start()}>
             {conversation.isStarting ? trans.__('Starting…') : trans.__('Start')}
           </Button>
         )}
@@ -141,7 +137,13 @@ export function Retrying({ retry, trans }: { retry: Retry; trans: TranslationBun
 }
 
 /** The stream is lost: what is shown may be old. */
-export function Offline({ model, trans }: { model: OcmanModel; trans: TranslationBundle }): JSX.Element | null {
+export function Offline({
+  model,
+  trans
+}: {
+  model: OcmanModel;
+  trans: TranslationBundle;
+}): JSX.Element | null {
   const { connection } = model;
   return connection.phase === 'reconnecting' ? (
     <div className="ocman-Banner">
@@ -169,8 +171,7 @@ function OfflineText(props: {
   const seconds = retryAt === null ? 0 : Math.ceil((retryAt - now) / 1000);
   return (
     <span>
-      {what}{' '}
-      {seconds > 0 ? trans.__('Reconnecting in %1 s.', seconds) : trans.__('Reconnecting…')}
+      {what} {seconds > 0 ? trans.__('Reconnecting in %1 s.', seconds) : trans.__('Reconnecting…')}
     </span>
   );
 }

@@ -11,7 +11,17 @@ import { Part } from '../records';
 import { keyOf } from '../state';
 import { Output } from './output';
 import { Surroundings } from './surroundings';
-import { byteSize, fullPath, lastLine, localPath, plain, took, toolPath, toolSubject, toolWord } from './words';
+import {
+  byteSize,
+  fullPath,
+  lastLine,
+  localPath,
+  plain,
+  took,
+  toolPath,
+  toolSubject,
+  toolWord
+} from './words';
 
 /** A command that is longer, or has several lines, is not seen whole in its line. */
 const LONG_COMMAND = 60;
@@ -78,7 +88,13 @@ export function FoldLine(props: {
   const { isOpen, onToggle, children } = props;
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (
-    <button type="button" className="ocman-FoldLine" aria-expanded={isOpen} onClick={onToggle} data-ocman-fold>
+    <button
+      type="button"
+      className="ocman-FoldLine"
+      aria-expanded={isOpen}
+      onClick={onToggle}
+      data-ocman-fold
+    >
       <Caret.react tag="span" className="ocman-Icon" width="16px" height="16px" />
       {children}
     </button>
@@ -129,10 +145,14 @@ interface Change {
 /** What a tool call changed in files; `null` when it does not say. */
 export function changeOf(part: Part): Change | null {
   const { status, input, metadata } = part.state ?? {};
-  if (status !== 'completed' || !['edit', 'write', 'patch', 'multiedit', 'apply_patch'].includes(part.tool ?? '')) {
+  if (
+    status !== 'completed' ||
+    !['edit', 'write', 'patch', 'multiedit', 'apply_patch'].includes(part.tool ?? '')
+  ) {
     return null;
   }
-  const file = metadata?.filediff as { additions?: unknown; deletions?: unknown; patch?: unknown } | undefined;
+  const file = metadata?.filediff as
+    { additions?: unknown; deletions?: unknown; patch?: unknown } | undefined;
   const found = [metadata?.diff, file?.patch].find(text => typeof text === 'string' && text.trim());
   const patch = typeof found === 'string' ? found : null;
   const content = !patch && typeof input?.content === 'string' ? input.content : null;
@@ -140,9 +160,7 @@ export function changeOf(part: Part): Change | null {
     return null;
   }
   const count = (sign: string, head: string) =>
-    patch
-      ? patch.split('\n').filter(line => line.startsWith(sign) && !line.startsWith(head)).length
-      : null;
+    patch ? patch.split('\n').filter(line => line.startsWith(sign) && !line.startsWith(head)).length : null;
   return {
     patch,
     content,
@@ -183,7 +201,9 @@ function Details(props: Props & { change: Change | null }): JSX.Element {
       )}
       {command === null && !path && <Input input={input} trans={trans} />}
       {typeof child === 'string' && (
-        <Button onClick={() => onSession(keyOf(host, child))}>{trans.__('Open the subagent’s session')}</Button>
+        <Button onClick={() => onSession(keyOf(host, child))}>
+          {trans.__('Open the subagent’s session')}
+        </Button>
       )}
       {status === 'error' && error && (
         <div className="ocman-Warning ocman-mod-error">
@@ -213,7 +233,13 @@ function Details(props: Props & { change: Change | null }): JSX.Element {
 }
 
 /** What a tool was given, when it is neither a command nor a file. */
-function Input({ input, trans }: { input: Record<string, unknown>; trans: TranslationBundle }): JSX.Element | null {
+function Input({
+  input,
+  trans
+}: {
+  input: Record<string, unknown>;
+  trans: TranslationBundle;
+}): JSX.Element | null {
   const text = React.useMemo(() => {
     const entries = Object.entries(input);
     return entries.length ? JSON.stringify(input, null, 2) : '';
@@ -249,7 +275,11 @@ export function FileChip({ part, trans, ...rest }: Surroundings & { part: Part }
   const address = typeof url === 'string' ? url : '';
   const name = typeof filename === 'string' && filename ? filename : trans.__('file');
   // Only what is in the message itself is shown: nothing is loaded from elsewhere.
-  if (typeof mime === 'string' && /^image\/(?:png|jpeg|gif|webp)$/.test(mime) && /^data:image\//.test(address)) {
+  if (
+    typeof mime === 'string' &&
+    /^image\/(?:png|jpeg|gif|webp)$/.test(mime) &&
+    /^data:image\//.test(address)
+  ) {
     return <img className="ocman-Image" src={address} alt={name} />;
   }
   const path = /^file:\/\//.test(address) ? pathOf(address) : null;

@@ -30,7 +30,8 @@ const CLASSES = /^(?:language-[\w+#.-]+|cm-[\w-]+|tok-[\w-]+|ͼ\w+)$/;
 const WEB = /^(?:https?|mailto):/i;
 
 /** Of these not even the words are kept. */
-const DROPPED = 'script, style, template, noscript, iframe, object, embed, svg, math, select, textarea, audio, video';
+const DROPPED =
+  'script, style, template, noscript, iframe, object, embed, svg, math, select, textarea, audio, video';
 
 /** A sanitizer that leaves what an agent may show. */
 export function untrusted(base: IRenderMime.ISanitizer): IRenderMime.ISanitizer {

@@ -161,8 +161,7 @@ function useSurroundings(props: SessionViewProps): Surroundings {
   const { conversation, model, painter, trans, callbacks, showCost } = props;
   const { host, session, isRemoved } = conversation;
   const directory = session?.directory ?? '';
-  const canSend =
-    !isRemoved && session?.status !== 'directory_missing' && model.connection.phase === 'live';
+  const canSend = !isRemoved && session?.status !== 'directory_missing' && model.connection.phase === 'live';
   return React.useMemo(
     () => ({
       trans,

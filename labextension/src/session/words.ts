@@ -113,7 +113,8 @@ export function wasStopped(info: MessageInfo): boolean {
 }
 
 /** Terminal colours and movements, and the characters that do the same without being seen. */
-const CONTROLS = /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
+const CONTROLS =
+  /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 
 /** What a program printed, without what only a terminal understands. */
 export function plain(text: string): string {
@@ -121,7 +122,9 @@ export function plain(text: string): string {
 }
 
 export function oneLine(text: string, most: number): string {
-  const line = plain(text.slice(0, most * 4)).replace(/\s+/g, ' ').trim();
+  const line = plain(text.slice(0, most * 4))
+    .replace(/\s+/g, ' ')
+    .trim();
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
