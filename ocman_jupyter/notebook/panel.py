@@ -76,6 +76,11 @@ class Panel:
                     WORKER.submit(self._join())
             return self._box
 
+    @property
+    def closed(self) -> bool:
+        """It is over: what it shows is the last that it knew."""
+        return self._closed
+
     def close(self) -> None:
         """Stop following; the last state stays to be read."""
         running = WORKER.submit(self._close())
@@ -85,13 +90,13 @@ class Panel:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Json:
         html, plain = self.still()
-        if self._closed or not in_notebook():
-            return {"text/plain": plain, "text/html": html}
-        return self.show(self.note(), plain)
+        return self.show(self.note(), plain) if in_notebook() else {"text/plain": plain, "text/html": html}
 
     def show(self, html: str, plain: str) -> Json:
         """Put the saved view into the running cell; returns the live view, with ``html`` and ``plain`` for
         viewers that have no widgets."""
+        if self._closed:
+            return dict(zip(("text/html", "text/plain"), self.still(), strict=True))
         self._still.show(*self.still())
         CELLS.show(self)
         view = self.widget._repr_mimebundle_()[WIDGET_VIEW]

@@ -206,7 +206,7 @@ class WorktreeResult(HasSession):
 
         if self._verbs is None or not self.data.get("session_id") or not in_notebook():
             return None
-        if self._panel is None:
+        if self._panel is None or self._panel.closed:
             from .panels import SessionPanel
 
             self._panel = SessionPanel.made(self.data, self._verbs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.notebook.live import live_project
 from tests.notebook.test_views import Tags
 
 pytestmark = pytest.mark.slow
@@ -30,12 +32,12 @@ def until(condition):
 """
 
 
-def run(*cells: str) -> nbformat.NotebookNode:
+def run(*cells: str, prepare: str = PREPARE, cwd: Path | None = None) -> nbformat.NotebookNode:
     """A notebook of these cells, run as a page or a program runs it."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in (PREPARE, *cells)])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in (prepare, *cells)])
     root = str(Path(__file__).parents[2])
-    client = NotebookClient(notebook, timeout=60, kernel_name="python3")
-    client.execute(env={**os.environ, "PYTHONPATH": root})
+    client = NotebookClient(notebook, timeout=100, kernel_name="python3")
+    client.execute(env={**os.environ, "PYTHONPATH": root}, **({"cwd": str(cwd)} if cwd else {}))
     return notebook
 
 
@@ -49,7 +51,8 @@ def test_wt_shows_the_panel_and_keeps_a_readable_view() -> None:
         "panel = _._panel\n"
         "until(lambda: 'did: ' in panel.still()[0] and panel._seen.status == 'idle')\n"
         "until(lambda: not (panel._timer or panel._seen.changed or panel._saving or panel._loading))",
-        "_ = panel.close()\nuntil(lambda: not fake.places)\npanel.widget.comm",
+        "panel.close()\nuntil(lambda: not fake.places)\npanel",
+        "Out[2]",
     )
     still, live = outputs(notebook, 1)
     assert notebook.cells[1].outputs[1].output_type == "execute_result"
@@ -58,6 +61,11 @@ def test_wt_shows_the_panel_and_keeps_a_readable_view() -> None:
     # The end of the turn came after the cell was done, and is there.
     assert VIEW not in still and "did: &lt;script&gt;" in still["text/html"] and "as of " in still["text/html"]
     assert "Session ses_" in still["text/plain"] and "idle" in still["text/plain"]
+    # A closed panel is a page to read; its result, shown again, has a new one.
+    (closed,) = outputs(notebook, 3)
+    assert VIEW not in closed and "did: " in closed["text/html"] and "Session ses_" in closed["text/plain"]
+    again = outputs(notebook, 4)[-1]
+    assert again[VIEW]["model_id"] != live[VIEW]["model_id"]
     for html in (still["text/html"], live["text/html"]):
         tags = Tags(html)
         assert "script" not in tags.tags and not [name for name, _ in tags.attributes if name.startswith("on")]
@@ -97,3 +105,36 @@ def test_words_that_stream_do_not_change_the_notebook() -> None:
     )
     assert outputs(notebook, 2)[-1]["text/plain"] == "0"
     assert outputs(notebook, 3)[-1]["text/plain"] == "1"
+
+
+@pytest.mark.live
+@pytest.mark.timeout(300)
+def test_with_the_real_opencode(
+    repository: Callable[..., Path],
+    scripted_model: Any,
+    opencode_binaries: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = repository(files={"loader.py": "x = 1\n"})
+    prepare = PREPARE.replace("fake = install()\n", "").replace("range(1000)", "range(6000)")
+    with live_project(root, scripted_model.url, opencode_binaries[-1], monkeypatch):
+        notebook = run(
+            '%ocman wt idea "RUN bash: git branch --show-current"',
+            "panel = _._panel\nuntil(lambda: panel._seen.status == 'idle' and 'DONE' in panel.still()[0])",
+            "panel._text.value = 'READ /etc/hosts'\npanel._send.click()\n"
+            "until(lambda: panel._asks._allowing and not panel._asks._allowing[0].disabled)\n"
+            "asked = panel._asks._text.value\npanel._asks._allowing[0].click()\n"
+            "until(lambda: not panel._seen.asks and panel._seen.status == 'idle')\n"
+            "until(lambda: panel.still()[0].count('DONE') == 2)\nasked",
+            "until(lambda: '>idle<' in panel._head.value)\npanel._head.value",
+            "panel.close()\npanel._verbs.feed.connected",
+            prepare=prepare,
+            cwd=root,
+        )
+    *_, still, live = outputs(notebook, 1)  # what was done stands above, when it took its time
+    assert VIEW in live and "DONE" in still["text/html"] and "<b>you</b>" in still["text/html"]
+    asked = outputs(notebook, 3)[-1]["text/plain"]
+    assert "/etc/hosts" in asked and "Always would allow external_directory" in asked
+    header = outputs(notebook, 4)[0]["text/plain"]
+    assert "branch <bdi>idea</bdi>" in header and "idle" in header
+    assert outputs(notebook, 5)[0]["text/plain"] == "False"
