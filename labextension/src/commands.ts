@@ -1,8 +1,7 @@
 /**
- * The commands of ocman: their names, their words, and what they do.
+ * The commands of ocman: their words, when they fit, and what they do.
  *
- * A command is about what its arguments say; without them about the row whose menu is open, the row that has the
- * keyboard, or the session tab in front, in this order.
+ * A command is about what its arguments say, and without them about what the user points at.
  */
 import { TranslationBundle } from '@jupyterlab/translation';
 import {
@@ -21,6 +20,7 @@ import {
 import { CommandRegistry } from '@lumino/commands';
 import { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Actions } from './actions';
+import { ANY_ARGS, CommandIDs, REPOSITORY_ARGS, SESSION_ARGS, WORKTREE_ARGS, argsOf, subjectFrom } from './command_names';
 import { askTitle, confirmDelete, confirmForce, explainWorktree, isOdd, isRemakeable } from './dialogs';
 import { ocmanIcon } from './icons';
 import { OcmanModel } from './model';
@@ -28,62 +28,6 @@ import { LOCAL } from './records';
 import { removeWorktree } from './removal';
 import { KnownSession, fromKey, keyOf } from './state';
 import { Found, Subject, find } from './subject';
-
-export const CommandIDs = {
-  showPanel: 'ocman:show-panel',
-  refresh: 'ocman:refresh',
-  newWorktreeSession: 'ocman:new-worktree-session',
-  newWorktreeSessionHere: 'ocman:new-worktree-session-here',
-  newWorktreeSessionInFolder: 'ocman:new-worktree-session-in-folder',
-  openSession: 'ocman:open-session',
-  openDiff: 'ocman:open-diff',
-  newSession: 'ocman:new-session',
-  showDetails: 'ocman:show-details',
-  renameSession: 'ocman:rename-session',
-  forkSession: 'ocman:fork-session',
-  abortSession: 'ocman:abort-session',
-  deleteSession: 'ocman:delete-session',
-  removeWorktree: 'ocman:remove-worktree',
-  remakeWorktree: 'ocman:remake-worktree',
-  explainWorktree: 'ocman:explain-worktree',
-  startOpencode: 'ocman:start-opencode',
-  stopOpencode: 'ocman:stop-opencode',
-  restartOpencode: 'ocman:restart-opencode',
-  copyPath: 'ocman:copy-path',
-  openTerminalHere: 'ocman:open-terminal-here',
-  openFolder: 'ocman:open-folder',
-  showRowMenu: 'ocman:show-row-menu',
-  allowOnce: 'ocman:allow-once',
-  allowAlways: 'ocman:allow-always',
-  rejectAsk: 'ocman:reject-ask'
-} as const;
-
-const HOST = { type: 'string', description: 'Id of the host; this server when absent.' };
-
-/** Arguments that name one session; without them the command is about what the user points at. */
-export const SESSION_ARGS = {
-  type: 'object',
-  properties: { host: HOST, id: { type: 'string', description: 'Id of the session.' } }
-};
-
-/** Arguments that name one worktree. */
-export const WORKTREE_ARGS = {
-  type: 'object',
-  properties: { host: HOST, path: { type: 'string', description: 'Absolute path of the worktree.' } }
-};
-
-/** Arguments that name one repository. */
-export const REPOSITORY_ARGS = {
-  type: 'object',
-  properties: { host: HOST, root: { type: 'string', description: 'Absolute path of the main checkout.' } }
-};
-
-export const ANY_ARGS = {
-  type: 'object',
-  properties: { ...SESSION_ARGS.properties, ...WORKTREE_ARGS.properties, ...REPOSITORY_ARGS.properties }
-};
-
-export const NO_ARGS = { type: 'object', properties: {} };
 
 export interface Doing {
   commands: CommandRegistry;
@@ -104,18 +48,6 @@ export interface Doing {
   folderOpener: (path: string) => (() => void) | null;
 }
 
-/** What the arguments name; `null` when they name nothing. */
-export function subjectFrom(args: ReadonlyPartialJSONObject): Subject | null {
-  const host = typeof args.host === 'string' && args.host ? args.host : LOCAL;
-  if (typeof args.id === 'string') {
-    return { kind: 'session', host, id: args.id };
-  }
-  if (typeof args.path === 'string') {
-    return { kind: 'worktree', host, path: args.path };
-  }
-  return typeof args.root === 'string' ? { kind: 'repository', host, root: args.root } : null;
-}
-
 /** What one command is, before it is added. */
 interface Spec {
   id: string;
@@ -132,9 +64,8 @@ interface Spec {
 
 /** Add the commands of rows and tabs.  Those that open tabs and the panel are added by their plugins. */
 export function addCommands(doing: Doing): void {
-  for (const spec of [...sessionSpecs(doing), ...worktreeSpecs(doing), ...repositorySpecs(doing), ...placeSpecs(doing)]) {
-    add(doing, spec);
-  }
+  const specs = [sessionSpecs, worktreeSpecs, repositorySpecs, placeSpecs].flatMap(some => some(doing));
+  specs.forEach(spec => add(doing, spec));
 }
 
 function add({ commands, model, pointed }: Doing, spec: Spec): void {
@@ -254,6 +185,20 @@ function worktreeSpecs({ commands, model, actions, trans, showForm }: Doing): Sp
       }
     },
     {
+      id: CommandIDs.newHere,
+      label: trans.__('New Session or Worktree Session Here'),
+      caption: trans.__('In a worktree a session, in a repository a worktree session'),
+      icon: addIcon,
+      args: ANY_ARGS,
+      fits: () => true,
+      can: isLive,
+      run: ({ worktree, session }, subject) =>
+        commands.execute(
+          worktree || session ? CommandIDs.newSession : CommandIDs.newWorktreeSessionHere,
+          argsOf(subject)
+        )
+    },
+    {
       id: CommandIDs.removeWorktree,
       label: trans.__('Remove Worktree…'),
       caption: trans.__('Says first what would be lost'),
@@ -301,7 +246,10 @@ function repositorySpecs({ model, actions, trans }: Doing): Spec[] {
   const args = REPOSITORY_ARGS;
   const isRepository = (found: Found) => found.repository !== undefined;
   const instance = (found: Found) => model.state.instances.get(found.repository!.key);
-  const isRunning = (found: Found) => (instance(found)?.state ?? (instance(found) ? 'running' : '')) === 'running';
+  const isRunning = (found: Found) => {
+    const known = instance(found);
+    return known !== undefined && (known.state ?? 'running') === 'running';
+  };
   /** What the user started is the user's to stop. */
   const isOurs = (found: Found) => isRunning(found) && instance(found)!.owner === 'ocman';
   const unlessBusy = async (found: Found, verb: 'stop' | 'restart', word: string) => {

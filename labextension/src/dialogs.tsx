@@ -32,7 +32,8 @@ export function confirmDelete(session: KnownSession, trans: TranslationBundle): 
         </p>
         {isAtWork(session) && <p>{trans.__('It is at work; it will be stopped.')}</p>}
         <p>
-          {trans.__('Its messages will be gone. This cannot be undone. The files of its worktree stay as they are.')}
+          {trans.__('Its messages will be gone. This cannot be undone.')}{' '}
+          {trans.__('The files of its worktree stay as they are.')}
         </p>
       </>
     ),
@@ -142,7 +143,7 @@ export function adviceFor(worktree: Worktree, repository: Repository, trans: Tra
     case 'missing':
       if (isRemakeable(worktree)) {
         advice.push({
-          text: trans.__('Make it again from its branch, or remove it so that git forgets it. If its folder was moved by hand, tell git where it is:'),
+          text: trans.__('Make it again from its branch, or remove it so that git forgets it. If it was moved, tell git:'),
           command: `${git} worktree repair ${trans.__('NEW-PATH')}`
         });
       } else if (!worktree.locked) {

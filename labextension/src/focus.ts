@@ -3,7 +3,7 @@
  */
 import { ReactWidget } from '@jupyterlab/ui-components';
 
-/** Take the focus at once, so that the tab is the one in front, and give it to what is drawn as soon as that is there. */
+/** Take the focus at once, so that the tab is the one in front, and give it on as soon as something is drawn. */
 export function takeFocus(widget: ReactWidget, focus: () => unknown): void {
   const { node } = widget;
   // What was in focus here stays so.

@@ -219,11 +219,11 @@ function ReasonCard(props: {
   );
   return (
     <section className={`ocman-Reason${decision ? ' ocman-mod-decided' : ''}`} aria-label={title}>
-      <h3>
+      <div className="ocman-Reason-title">
         {title}
         {isNew && <span className="ocman-Tag ocman-mod-warn">{trans.__('new')}</span>}
         {bytes > 0 && <span className="ocman-Reason-size">{sizeText(bytes)}</span>}
-      </h3>
+      </div>
       <p dir="auto">{reason.message}</p>
       <Items items={items} trans={trans} />
       {isRescuable(code) && items.length > 0 && choice('rescue', trans.__('Copy them to a folder first'))}

@@ -84,6 +84,26 @@ def test_the_menu_of_a_row_by_mouse_and_by_keyboard(work: Any) -> None:
     expect(items.filter(has_text="New Session in This Worktree")).to_be_visible()
     expect(items.filter(has_text="Remove Worktree")).to_have_count(0)
     page.keyboard.press("Escape")
+    expect(page.locator(".lm-Menu-item")).to_have_count(0)
+
+
+def test_n_makes_something_new_here_but_not_in_the_middle_of_a_word(work: Any, lab: Lab) -> None:
+    page = work.page
+    row(work, "Repository shop").focus()
+    page.keyboard.press("n")
+    form = work.get_by_role("dialog", name="New worktree session")
+    expect(form.get_by_label("Repository")).to_have_value(re.compile("shop$"))
+    expect(form.get_by_label("Name or task")).to_be_focused()
+    form.press("Escape")
+    row(work, "Repository analysis").focus()
+    page.keyboard.type("man")
+    expect(form).to_have_count(0)
+    page.wait_for_function("document.querySelector('.ocman-Tree[data-typing]') === null")
+    row(work, "Worktree fix-loader").focus()
+    page.keyboard.press("n")
+    expect(row(work, "Session New session")).to_have_attribute("aria-selected", "true")
+    [[request]] = lab.scene("called", name="create_session")
+    assert request["directory"] == FIX
 
 
 def test_f2_renames_and_delete_asks_first(work: Any, lab: Lab) -> None:
@@ -106,9 +126,7 @@ def test_f2_renames_and_delete_asks_first(work: Any, lab: Lab) -> None:
     assert lab.scene("called", name="delete") == [["ses_explore"]]
 
 
-def test_what_does_not_work_is_said_in_its_row_with_retry(
-    work: Any, lab: Lab, lab_page: tuple[Any, Faults]
-) -> None:
+def test_what_does_not_work_is_said_in_its_row_with_retry(work: Any, lab: Lab, lab_page: tuple[Any, Faults]) -> None:
     fix = row(work, "Worktree fix-loader")
     lab.scene("refuse", message="OpenCode is on holiday.")
     choose(fix, "New Session in This Worktree")
@@ -123,7 +141,7 @@ def test_a_worktree_is_removed_only_after_every_loss_was_decided(work: Any, lab:
     page = work.page
     many = [{"path": f"out/{i}.npy", "bytes": 1_000_000} for i in range(40)]
     lab.scene("lose", items=[
-        {"code": "uncommitted", "message": "2 files differ.", "items": [{"path": "a.py", "bytes": 10}], "total_bytes": 10},
+        {"code": "uncommitted", "message": "One file.", "items": [{"path": "a.py"}], "total_bytes": 10},
         {"code": "ignored", "message": "40 files.", "items": many, "total_bytes": 40_000_000},
     ])  # fmt: skip
     row(work, "Worktree fix-loader").focus()

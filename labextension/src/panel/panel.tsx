@@ -64,7 +64,7 @@ export function Panel(props: Props): JSX.Element {
 
   return (
     <div ref={panel} className={`ocman-Panel-content${model.isLoaded && !isLive ? ' ocman-mod-stale' : ''}`}>
-      <header className="ocman-Header">
+      <div className="ocman-Header">
         <h1>{trans.__('ocman')}</h1>
         <button
           type="button"
@@ -83,7 +83,7 @@ export function Panel(props: Props): JSX.Element {
           busy={model.isRefreshing}
           onClick={() => void model.refresh(shownRepositories(tree))}
         />
-      </header>
+      </div>
       <Notices model={model} trans={trans} />
       <NeedsYou
         {...{ model, trans, now, isLive }}
@@ -313,11 +313,11 @@ function Footer({ model, trans }: { model: OcmanModel; trans: TranslationBundle 
       ? trans.__('OpenCode %1, not running', installed)
       : '';
   return (
-    <footer className="ocman-Footer">
+    <div className="ocman-Footer">
       <span className={`ocman-Connection ocman-mod-${phase}`} role="status">
         {word}
       </span>
       <span className="ocman-Footer-facts">{facts}</span>
-    </footer>
+    </div>
   );
 }

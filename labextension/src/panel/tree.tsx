@@ -123,10 +123,12 @@ export function Tree(props: Props): JSX.Element {
         actions.openMenu(row, element);
         break;
       default:
-        if (event.key.length !== 1) {
-          return;
+        if (event.key.length === 1) {
+          // The application's shortcuts come first, and they hear of the key only after this.
+          const { key, nativeEvent } = event;
+          setTimeout(() => nativeEvent.defaultPrevented || moveTo(typeAhead(key)));
         }
-        moveTo(typeAhead(event.key));
+        return;
     }
     event.preventDefault();
     event.stopPropagation();

@@ -68,7 +68,13 @@ export class OcmanPanel extends ReactWidget {
 
   protected override onActivateRequest(message: Message): void {
     super.onActivateRequest(message);
-    this.focusTree();
+    const form = this.node.querySelector('.ocman-Form');
+    if (!this.view.form) {
+      this.focusTree();
+    } else if (form && !form.contains(document.activeElement)) {
+      // One that is not drawn yet takes the focus itself.
+      form.querySelector<HTMLElement>('select, input')?.focus();
+    }
   }
 
   /** Put the focus on the row that had it last. */

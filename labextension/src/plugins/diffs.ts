@@ -6,7 +6,7 @@ import { WidgetTracker } from '@jupyterlab/apputils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { CommandIDs, WORKTREE_ARGS, subjectFrom } from '../commands';
+import { CommandIDs, WORKTREE_ARGS, subjectFrom } from '../command_names';
 import { DiffWidget } from '../diff/widget';
 import { followChanges } from '../documents';
 import { branchIcon } from '../icons';
@@ -75,7 +75,10 @@ export const diffs: JupyterFrontEndPlugin<void> = {
           type: 'object',
           properties: {
             ...WORKTREE_ARGS.properties,
-            against: { type: 'string', description: '"base", a git reference, or the path of another worktree.' }
+            against: {
+              type: 'string',
+              description: '"base", a git reference, or the path of another worktree.'
+            }
           }
         }
       },

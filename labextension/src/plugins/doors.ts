@@ -6,7 +6,7 @@ import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { CommandIDs, NO_ARGS } from '../commands';
+import { CommandIDs, NO_ARGS } from '../command_names';
 import { ocmanIcon } from '../icons';
 import { OcmanModel } from '../model';
 import { StatusItem } from '../status';

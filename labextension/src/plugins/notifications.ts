@@ -5,7 +5,7 @@ import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application'
 import { Notification } from '@jupyterlab/apputils';
 import { ITranslator, TranslationBundle, nullTranslator } from '@jupyterlab/translation';
 import { askText } from '../asks';
-import { CommandIDs } from '../commands';
+import { CommandIDs } from '../command_names';
 import { OcmanModel } from '../model';
 import { Note, Notifier } from '../notify';
 import { worktreeOf } from '../panel/rows';

@@ -6,7 +6,7 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import { Actions } from '../actions';
-import { CommandIDs, NO_ARGS } from '../commands';
+import { CommandIDs, NO_ARGS } from '../command_names';
 import { ocmanIcon } from '../icons';
 import { OcmanModel } from '../model';
 import { openMenu } from '../panel/panel';

@@ -5,7 +5,8 @@ import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application'
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Actions } from '../actions';
-import { CommandIDs, addCommands } from '../commands';
+import { CommandIDs } from '../command_names';
+import { addCommands } from '../commands';
 import { OcmanModel } from '../model';
 import { folderOpener } from '../opening';
 import { pointed } from './sessions';
@@ -59,6 +60,7 @@ export const rows: JupyterFrontEndPlugin<void> = {
     const left: string[] = [
       // They are about a row's menu, a focused ask, or a folder of the file browser.
       CommandIDs.showRowMenu,
+      CommandIDs.newHere,
       CommandIDs.allowOnce,
       CommandIDs.allowAlways,
       CommandIDs.rejectAsk,

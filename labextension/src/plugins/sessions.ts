@@ -8,7 +8,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
-import { CommandIDs, SESSION_ARGS, subjectFrom } from '../commands';
+import { CommandIDs, SESSION_ARGS, subjectFrom } from '../command_names';
 import { DiffWidget } from '../diff/widget';
 import { ocmanIcon } from '../icons';
 import { OcmanModel } from '../model';
