@@ -63,6 +63,20 @@ def test_a_session_opens_in_one_tab_and_is_there_after_a_reload(work: Any, lab: 
     expect(tab(page, "Try polars instead of pandas")).to_have_count(1)
 
 
+def test_the_menu_of_a_tab_is_about_its_session(work: Any, lab: Lab) -> None:
+    page = work.page
+    row(work, "Session Explore data").click()
+    more = page.locator(".ocman-Session").get_by_role("button", name="More for this session")
+    more.click()
+    page.get_by_role("menuitem", name=re.compile("^Rename Session")).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("textbox")).to_have_value("Explore data")
+    dialog.get_by_role("textbox").fill("Look around")
+    button(dialog, "Rename").click()
+    expect(tab(page, "Look around")).to_have_count(1)
+    assert lab.scene("called", name="rename") == [["ses_explore", "Look around"]]
+
+
 def test_the_menu_of_a_row_by_mouse_and_by_keyboard(work: Any) -> None:
     page = work.page
     fix = row(work, "Worktree fix-loader")

@@ -54,7 +54,7 @@ export const sessions: JupyterFrontEndPlugin<Tabs> = {
       openDiff: (host, path) => void commands.execute(CommandIDs.openDiff, { host, path }),
       openFile: (path, host) => void openFile(app, { path, host }, trans),
       openSession: key => void commands.execute(CommandIDs.openSession, { ...fromKey(key) }),
-      menu: anchor => openMenu(anchor),
+      menu: (anchor, key) => tabs.openMenu(anchor, { kind: 'session', ...fromKey(key) }),
       recreate: session => {
         const { host, id } = session;
         const command = find(model.state, { kind: 'session', host, id })?.worktree
@@ -168,7 +168,26 @@ class TabsInFront implements Tabs {
   ) {}
 
   get current(): Subject | null {
-    return subjectOf(this._app.shell.currentWidget);
+    // Notebook's shell knows no tab but its document's: there the focus tells.
+    const focused = this._tracker.find(({ node }) => node.contains(document.activeElement));
+    return this._ofMenu ?? subjectOf(focused ?? this._app.shell.currentWidget);
+  }
+
+  /** Show the menu of what a tab shows; the focus comes back to the button. */
+  openMenu(anchor: HTMLElement, subject: Subject): void {
+    const { menu } = this._app.contextMenu;
+    const closed = () => {
+      menu.aboutToClose.disconnect(closed);
+      anchor.focus();
+      // The command runs after its menu has closed.
+      setTimeout(() => (this._ofMenu = null));
+    };
+    this._ofMenu = subject;
+    menu.aboutToClose.connect(closed);
+    openMenu(anchor);
+    if (!menu.isAttached) {
+      closed();
+    }
   }
 
   isSeen(sessionKey: string): boolean {
@@ -178,6 +197,9 @@ class TabsInFront implements Tabs {
   close(sessionKey: string): void {
     this._tracker.find(one => one.sessionKey === sessionKey)?.dispose();
   }
+
+  /** What the open menu is of. */
+  private _ofMenu: Subject | null = null;
 }
 
 function subjectOf(widget: Widget | null): Subject | null {
