@@ -27,6 +27,7 @@ _VERBS = (
     "worktree", "worktrees", "remove", "ensure", "stop", "sessions", "session", "get_session", "prompt",
     "watch", "abort", "asks", "reply", "doctor", "local",
 )  # fmt: skip
+_PANELS = {"SessionPanel": "panels", "Worktrees": "overview"}
 
 
 def load_ipython_extension(ipython: Any) -> None:
@@ -49,6 +50,8 @@ def __getattr__(name: str) -> Any:
         from .notebook import api
 
         return getattr(api, name)
+    if name in _PANELS:
+        return getattr(importlib.import_module(f"{__name__}.notebook.{_PANELS[name]}"), name)
     # Not `from . import errors`: that asks this very function first.
     errors = importlib.import_module(f"{__name__}.errors")
 
@@ -61,4 +64,4 @@ def __dir__() -> list[str]:
     from . import errors
 
     names = {cls.__name__ for cls in errors.BY_CODE.values()}
-    return sorted({*globals(), *_VERBS, *("a" + verb for verb in _VERBS), "OcmanError", *names})
+    return sorted({*globals(), *_VERBS, *("a" + verb for verb in _VERBS), *_PANELS, "OcmanError", *names})

@@ -35,8 +35,9 @@ DISTRIBUTIONS = {
 }
 """Distribution by the module that is imported."""
 
-BROUGHT = {"pydantic_core": "pydantic", "yaml": None}
-"""Modules that come with another dependency (or, None, that only a developer's script needs)."""
+BROUGHT = {"pydantic_core": "pydantic", "yaml": None, "nbdime": None}
+"""Modules that come with another dependency (or, None, that only a developer's script needs, or that are used
+where they happen to be installed)."""
 
 
 def project() -> str:

@@ -3,7 +3,7 @@
  *
  * Views draw what is here when `changed` says so, and call its methods; they make no requests.
  */
-import { IDisposable } from '@lumino/disposable';
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Api, AskReply } from './api';
 import { Connection, ConnectionState } from './connection';
@@ -19,7 +19,7 @@ import {
   WorktreeSession
 } from './records';
 import * as reduce from './state';
-import { EMPTY, KnownAsk, Repository, State, fromKey, keyOf } from './state';
+import { EMPTY, KnownAsk, State, fromKey, keyOf } from './state';
 
 /** What is known of the folder that the user is in. */
 export interface Place {
@@ -65,7 +65,7 @@ export class OcmanModel implements IDisposable {
     return this._changed;
   }
 
-  /** Every event of the stream, also those that this model does not keep. */
+  /** Every event of the stream, also those that this model does not keep, and `snapshot` where it begins anew. */
   get event(): ISignal<this, HostEvent> {
     return this._event;
   }
@@ -209,6 +209,26 @@ export class OcmanModel implements IDisposable {
     }
   }
 
+  /** Have a session's messages and their text come as events, until the watch is disposed. */
+  watch(key: string): IDisposable {
+    this._watched.set(key, (this._watched.get(key) ?? 0) + 1);
+    this._subscribe();
+    return new DisposableDelegate(() => {
+      const left = (this._watched.get(key) ?? 1) - 1;
+      if (left) {
+        this._watched.set(key, left);
+      } else {
+        this._watched.delete(key);
+      }
+      this._subscribe();
+    });
+  }
+
+  /** The calls of the server, for views that show what this model does not keep. */
+  get api(): Api {
+    return this._api;
+  }
+
   dismissError(key: string): void {
     this._setError(key, null);
   }
@@ -227,11 +247,11 @@ export class OcmanModel implements IDisposable {
       this._isLoaded = true;
       // A snapshot comes without the slow parts.
       this._detailed.clear();
-      // Whose text comes is chosen by the views that show it; the panel shows none.
-      this._connection.send({ subscribe: { sessions: [] } });
+      this._subscribe();
       if (this._place) {
         void this._locate(this._place.directory);
       }
+      this._event.emit({ type: 'snapshot', host: message.host ?? LOCAL, data: snapshot });
       return;
     }
     if (typeof message?.type !== 'string' || typeof message.data !== 'object' || message.data === null) {
@@ -244,6 +264,7 @@ export class OcmanModel implements IDisposable {
       console.warn('ocman:', event.data.message);
     } else {
       this._setState(reduce.applyEvent(this._state, event));
+      this._asking.forEach(newer => newer.add(keyOf(event.data.host ?? event.host, event.data.id ?? event.data.path)));
     }
     if (event.type === 'worktree.changed' && !reduce.repositoryOf(this._state, event.host, event.data.path)) {
       void this._loadWorktrees(keyOf(event.host, event.data.repo_root ?? event.data.path));
@@ -263,13 +284,19 @@ export class OcmanModel implements IDisposable {
     }
   }
 
+  /** Whose text comes is chosen by the views that show it. */
+  private _subscribe(): void {
+    if (this.connection.phase === 'live') {
+      const sessions = [...this._watched.keys()].map(key => fromKey(key).id);
+      this._connection.send({ subscribe: { sessions } });
+    }
+  }
+
   private async _locate(directory: string): Promise<void> {
     let repository: string | null = null;
     let error: ApiError | null = null;
     try {
-      const list = await this._api.worktrees(directory, { changes: false });
-      repository = keyOf(LOCAL, list.repo_root);
-      this._setState(reduce.applyWorktrees(this._state, list));
+      repository = await this._ask(LOCAL, directory, false);
     } catch (reason) {
       error = ApiError.from(reason);
     }
@@ -282,11 +309,24 @@ export class OcmanModel implements IDisposable {
   private async _loadWorktrees(key: string): Promise<void> {
     const { host, id: root } = fromKey(key);
     try {
-      const list = await this._api.worktrees(root, { changes: true, host });
-      this._setState(reduce.applyWorktrees(this._state, list, host));
+      await this._ask(host, root, true);
       this._setError(key, null);
     } catch (reason) {
       this._setError(key, ApiError.from(reason));
+    }
+  }
+
+  /** Ask for the worktrees of a repository, and take over what no event has overtaken; its key. */
+  private async _ask(host: string, directory: string, changes: boolean): Promise<string> {
+    const newer = new Set<string>();
+    this._asking.add(newer);
+    try {
+      const options = host === LOCAL && !changes ? { changes } : { changes, host };
+      const list = await this._api.worktrees(directory, options);
+      this._setState(reduce.applyWorktrees(this._state, list, host, newer));
+      return keyOf(host, list.repo_root);
+    } finally {
+      this._asking.delete(newer);
     }
   }
 
@@ -351,18 +391,13 @@ export class OcmanModel implements IDisposable {
   private _place: Place | null = null;
   private _errors: ReadonlyMap<string, ApiError> = new Map();
   private _refreshing = 0;
+  /** For each list that is asked for: the keys of what events changed since. */
+  private readonly _asking = new Set<Set<string>>();
+  /** How many views show a session, by its key. */
+  private readonly _watched = new Map<string, number>();
   private readonly _detailed = new Set<string>();
   private readonly _forgetting = new Map<string, ReturnType<typeof setTimeout>>();
   private _telling: ReturnType<typeof setTimeout> | undefined;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _event = new Signal<this, HostEvent>(this);
-}
-
-/** The repository that new work goes to when nothing else was chosen. */
-export function currentRepository(model: OcmanModel): Repository | undefined {
-  const { repositories } = model.state;
-  const here = model.place?.repository;
-  return (
-    (here && repositories.get(here)) || (repositories.size === 1 ? [...repositories.values()][0] : undefined)
-  );
 }

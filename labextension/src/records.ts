@@ -54,6 +54,15 @@ export interface Session {
   pending: Ask[];
   /** Why its last turn failed, where the status is `error`. */
   error?: string | null;
+  /** While a busy session waits to call its model again. */
+  retry?: Retry | null;
+}
+
+/** The model failed, and is called again. */
+export interface Retry {
+  attempt: number;
+  message: string;
+  at: string | null;
 }
 
 export interface Base {
@@ -159,6 +168,155 @@ export interface Capabilities {
   missing: { name: string; required: boolean; reason: string; hint: string }[];
   opencode: { path: string; version: string } | null;
   launcher: 'tmux' | 'process';
+}
+
+/** A message: OpenCode's own record of it, and of its parts. */
+export interface Message {
+  info: MessageInfo;
+  parts: Part[];
+}
+
+/** Times are milliseconds since 1970. */
+export interface MessageInfo {
+  id: string;
+  sessionID: string;
+  role: 'user' | 'assistant';
+  time: { created: number; completed?: number };
+  agent?: string;
+  /** Of an assistant's message. */
+  providerID?: string;
+  modelID?: string;
+  cost?: number;
+  tokens?: Record<string, unknown>;
+  error?: { name: string; data?: { message?: string } };
+  [more: string]: unknown;
+}
+
+/** `text`, `reasoning`, `tool`, `file`, `step-start`, `step-finish`, `patch`, `retry` and others. */
+export interface Part {
+  id: string;
+  messageID: string;
+  sessionID: string;
+  type: string;
+  text?: string;
+  tool?: string;
+  state?: ToolState;
+  [more: string]: unknown;
+}
+
+/** Of a part of type `tool`. */
+export interface ToolState {
+  status: 'pending' | 'running' | 'completed' | 'error';
+  input?: Record<string, unknown>;
+  output?: string;
+  error?: string;
+  title?: string;
+  metadata?: Record<string, unknown>;
+  time?: { start: number; end?: number };
+  /** Parts of type `file`. */
+  attachments?: Part[];
+}
+
+export interface MessagePage {
+  /** Oldest first. */
+  messages: Message[];
+  /** For `before`: there are earlier ones. */
+  next: string | null;
+}
+
+export interface Todo {
+  content: string;
+  status: 'pending' | 'in_progress' | 'completed' | 'cancelled';
+  priority: string;
+}
+
+export interface SessionRequest {
+  directory: string;
+  title?: string | null;
+  prompt?: string | null;
+  agent?: string | null;
+  model?: string | null;
+  inherit_from?: string | null;
+  request_id?: string | null;
+  host?: string;
+}
+
+export interface PromptRequest {
+  text: string;
+  /** Paths in the session's directory. */
+  files?: string[];
+  agent?: string | null;
+  /** `provider/model`. */
+  model?: string | null;
+}
+
+/** What a session's composer can offer. */
+export interface SessionOptions {
+  agents: { name: string; description: string | null }[];
+  models: { id: string; name: string; provider: string }[];
+  commands: { name: string; description: string | null }[];
+  default_model: string | null;
+}
+
+export interface FileDiff {
+  path: string;
+  /** Before it was renamed. */
+  old_path?: string | null;
+  status: 'added' | 'modified' | 'deleted' | 'renamed' | 'untracked' | 'conflicted';
+  additions: number | null;
+  deletions: number | null;
+  binary: boolean;
+  notebook: boolean;
+  /** Unified; `null` when it is binary or too large. */
+  patch: string | null;
+}
+
+export interface Diff {
+  files: FileDiff[];
+  /** There is more than is told. */
+  truncated: boolean;
+  /** What it is compared with. */
+  against?: { ref: string; sha: string } | null;
+}
+
+export type LossCode =
+  | 'uncommitted'
+  | 'untracked'
+  | 'ignored'
+  | 'unreachable_commits'
+  | 'operation'
+  | 'locked'
+  | 'busy_session'
+  | 'kernel'
+  | 'process'
+  | 'unverified';
+
+/** One reason why removing a worktree would lose something. */
+export interface LossReason {
+  code: LossCode;
+  message: string;
+  items: { path: string; bytes: number | null }[];
+  total_bytes: number;
+}
+
+export interface Removal {
+  reasons: LossReason[];
+  safe: boolean;
+}
+
+export interface RemoveRequest {
+  path: string;
+  accept?: LossCode[];
+  rescue_to?: string | null;
+  rescue?: ('ignored' | 'untracked' | 'uncommitted')[];
+  delete_branch?: boolean;
+  host?: string;
+}
+
+export interface Removed {
+  removed: true;
+  branch_deleted: boolean;
+  rescued: { path: string; to: string; bytes: number }[];
 }
 
 /** What the events WebSocket brings first, and again after a gap. */

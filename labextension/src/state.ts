@@ -10,6 +10,7 @@ import {
   Instance,
   LOCAL,
   PermissionReply,
+  Retry,
   Session,
   SessionStatus,
   Snapshot,
@@ -112,29 +113,58 @@ function ofOthers<V>(map: ReadonlyMap<string, V>, host: string): Map<string, V> 
   return new Map([...map].filter(([key]) => fromKey(key).host !== host));
 }
 
-/** One repository's worktrees as `GET worktrees` answers them. */
-export function applyWorktrees(state: State, list: WorktreeList, host: string = LOCAL): State {
-  return mergeWorktrees(state, list, host, state.repositories.get(keyOf(host, list.repo_root)));
+/**
+ * One repository's worktrees as `GET worktrees` answers them.
+ *
+ * `newer` holds the keys of sessions and worktrees that events changed while the answer was on its way: those are
+ * known better already.
+ */
+export function applyWorktrees(
+  state: State,
+  list: WorktreeList,
+  host: string = LOCAL,
+  newer: ReadonlySet<string> = new Set()
+): State {
+  return mergeWorktrees(state, list, host, state.repositories.get(keyOf(host, list.repo_root)), newer);
 }
 
 function mergeWorktrees(
   state: State,
   list: WorktreeList,
   host: string,
-  earlier: Repository | undefined
+  earlier: Repository | undefined,
+  newer: ReadonlySet<string> = new Set()
 ): State {
   const key = keyOf(host, list.repo_root);
   const worktrees = new Map<string, Worktree>();
   const sessions = new Map(state.sessions);
+  const put = (session: Session, more: Partial<KnownSession>) => {
+    const id = keyOf(session.host, session.id);
+    const known = sessions.get(id);
+    if (!newer.has(id)) {
+      sessions.set(id, { ...session, ...more });
+    } else if (known) {
+      sessions.set(id, { ...known, ...more });
+    }
+  };
   for (const { sessions: inside, ...worktree } of list.worktrees) {
-    worktrees.set(worktree.path, withKnownDetails(worktree, earlier?.worktrees.get(worktree.path)));
+    const known = earlier?.worktrees.get(worktree.path);
+    if (!newer.has(keyOf(host, worktree.path))) {
+      worktrees.set(worktree.path, withKnownDetails(worktree, known));
+    } else if (known) {
+      worktrees.set(worktree.path, withKnownDetails(known, worktree));
+    }
     for (const session of inside ?? []) {
-      sessions.set(keyOf(session.host, session.id), { ...session, place: worktree.path });
+      put(session, { place: worktree.path });
+    }
+  }
+  for (const [path, known] of earlier?.worktrees ?? []) {
+    if (!worktrees.has(path) && newer.has(keyOf(host, path))) {
+      worktrees.set(path, known);
     }
   }
   for (const session of list.sessions_elsewhere ?? []) {
-    const id = keyOf(session.host, session.id);
-    sessions.set(id, { ...session, repo_root: session.repo_root ?? list.repo_root });
+    put(session, { repo_root: session.repo_root ?? list.repo_root });
   }
   const repository: Repository = {
     key,
@@ -209,7 +239,8 @@ export function applyEvent(state: State, event: HostEvent): State {
     case 'session.status': {
       const key = keyOf(host, data.id);
       const session = state.sessions.get(key);
-      if (!session || session.status === data.status) {
+      const retry: Retry | null = data.retry ?? null;
+      if (!session || (session.status === data.status && session.retry?.attempt === retry?.attempt)) {
         return state;
       }
       return {
@@ -217,7 +248,8 @@ export function applyEvent(state: State, event: HostEvent): State {
         sessions: withEntry(state.sessions, key, {
           ...session,
           status: data.status as SessionStatus,
-          error: (data.error as string | null | undefined) ?? null
+          error: (data.error as string | null | undefined) ?? null,
+          retry
         })
       };
     }

@@ -309,3 +309,27 @@ check(
     model.dispose();
   }
 );
+
+check('an event is newer than a list that was on its way when it came', async () => {
+  let answer: (value: unknown) => void = () => undefined;
+  const { model, last } = start({ worktrees: () => new Promise(resolve => (answer = resolve)) });
+  const old = list([worktree('w', { sessions: [session('a'), session('gone')] }), worktree('removed')]);
+  last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [old] }) });
+  model.loadDetails(key('/r'));
+  for (const [type, data] of [
+    ['session.status', { id: 'a', directory: '/r/w', status: 'busy' }],
+    ['session.removed', { id: 'gone', directory: '/r/w' }],
+    ['worktree.removed', { path: '/r/removed', repo_root: '/r' }],
+    ['worktree.changed', { ...worktree('made'), repo_root: '/r' }]
+  ] as const) {
+    last().get({ type, host: 'local', data });
+  }
+  answer(list([worktree('w', { ahead: 3, sessions: [session('a'), session('gone')] }), worktree('removed')]));
+  await settle();
+  const trees = model.state.repositories.get(key('/r'))!.worktrees;
+  assert.equal(model.state.sessions.get(key('a'))?.status, 'busy');
+  assert.equal(model.state.sessions.has(key('gone')), false);
+  assert.deepEqual([...trees.keys()].sort(), ['/r/made', '/r/w']);
+  assert.equal(trees.get('/r/w')?.ahead, 3);
+  model.dispose();
+});

@@ -3,17 +3,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { alwaysPatterns, askText, outcomeText } from '../src/asks';
 import { branchFor } from '../src/panel/branch';
-import {
-  age,
-  alwaysPatterns,
-  askText,
-  baseText,
-  changedFiles,
-  outcomeText,
-  worktreeTags,
-  worktreeTitle
-} from '../src/panel/words';
+import { age, baseText, changedFiles, worktreeTags, worktreeTitle } from '../src/panel/words';
 import { ask, worktree } from './records';
 
 /** Translates nothing. */

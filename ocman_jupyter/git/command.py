@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -25,14 +26,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What a hook, `git -c` or a stray export sets; it would beat -C and the working directory.
+Take = Callable[[bytes], bool]
+"""Called in the worker thread with output as it comes; ``False`` = that is enough, the rest is not wanted."""
+
+# What a hook, `git -c` or a stray export sets; it would beat -C, the working directory and our own options.
 _LOCATING = frozenset(
     [
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
         "GIT_COMMON_DIR",
         "GIT_CONFIG",
         "GIT_CONFIG_PARAMETERS",
+        "GIT_DIFF_OPTS",
         "GIT_DIR",
+        "GIT_EXTERNAL_DIFF",
         "GIT_GLOB_PATHSPECS",
         "GIT_GRAFT_FILE",
         "GIT_ICASE_PATHSPECS",
@@ -58,6 +64,7 @@ _UNSAFE = re.compile(rb"(?:dubious ownership in|unsafe) repository (?:at |\()?'(
 _STUMBLED = re.compile(rb"fatal: .*worktrees/[^/\n]+/(commondir|gitdir|HEAD)\b")
 """git dies when it meets a worktree that another git is just making; a moment later it does not."""
 _ATTEMPTS = 8
+_CHUNK = 1 << 16
 _GRACE = 5.0
 """Seconds a cancelled write may take to tidy up before it is killed."""
 _GROUP_GRACE = 2.0
@@ -111,10 +118,15 @@ class GitFailed(errors.GitFailed):
 class _Call:
     """One process: started in a worker thread, stopped from any thread."""
 
-    def __init__(self, argv: list[str], env: dict[str, str], stdin: bytes | None, to_files: bool) -> None:
+    def __init__(
+        self, argv: list[str], env: dict[str, str], stdin: bytes | None, to_files: bool, take: Take | None
+    ) -> None:
         self._argv, self._env, self._stdin = argv, env, stdin
         self._files: tuple[BinaryIO, BinaryIO] | None = None
         self._to_files = to_files
+        self._take = take
+        self.taken = False
+        """Whether some of the output was handed on already."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
@@ -138,9 +150,28 @@ class _Call:
                 process.wait()
                 self._files = None
                 return Completed(process.returncode, _content(out), _content(err))
+        if self._take is not None:
+            return self._hand_on(self._take, on_start)
         process = self._start(subprocess.PIPE, subprocess.PIPE, on_start)
         out_bytes, err_bytes = process.communicate(self._stdin)
         return Completed(process.returncode, out_bytes, err_bytes)
+
+    def _hand_on(self, take: Take, on_start: Callable[[int], None] | None) -> Completed:
+        """Give the output away as it comes, until ``take`` has enough."""
+        enough = False
+        with tempfile.TemporaryFile() as err:
+            process = self._start(subprocess.PIPE, err, on_start)
+            assert process.stdout is not None
+            try:
+                with process.stdout as out:
+                    while not enough and (chunk := os.read(out.fileno(), _CHUNK)):
+                        self.taken = True
+                        enough = not take(chunk)
+            finally:
+                if enough or sys.exc_info()[0] is not None:
+                    self.stop(signal.SIGKILL)
+                process.wait()
+            return Completed(0 if enough else process.returncode, b"", _content(err))
 
     def _start(
         self, out: int | BinaryIO, err: int | BinaryIO, on_start: Callable[[int], None] | None
@@ -227,6 +258,8 @@ class Git:
         config: Mapping[str, str] | None = None,
         progress: Callable[[bytes], None] | None = None,
         on_start: Callable[[int], None] | None = None,
+        index: str | None = None,
+        take: Take | None = None,
     ) -> Completed:
         """Run ``git -C cwd *args``.
 
@@ -243,6 +276,10 @@ class Git:
             Called on the event loop with what a write says on standard error as it comes.
         on_start:
             Called in the worker thread with the pid.
+        index:
+            A private index file to use in place of the checkout's own.
+        take:
+            Gets the output of a read that has no ``input``; ``out`` is empty then, whatever its size.
 
         Raises
         ------
@@ -253,6 +290,8 @@ class Git:
         """
         argv = [self._command, "-C", cwd]
         env = clean_environment()
+        if index is not None:
+            env["GIT_INDEX_FILE"] = index
         if not write:
             argv += ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
             env["GIT_OPTIONAL_LOCKS"] = "0"
@@ -261,7 +300,7 @@ class Git:
         for name, value in (config or {}).items():
             argv += ["-c", f"{name}={value}"]
         for attempt in range(_ATTEMPTS):
-            call = _Call([*argv, *args], env, input, to_files=write)
+            call = _Call([*argv, *args], env, input, to_files=write, take=take)
             self.started += 1
             try:
                 completed = await self._finish(call, on_start, write, deadline, progress)
@@ -269,7 +308,7 @@ class Git:
                 raise GitMissing(
                     f"git cannot be started: {error.strerror or error}", details={"command": self._command}
                 ) from error
-            if completed.code == 0 or not _STUMBLED.search(completed.err):
+            if completed.code == 0 or call.taken or not _STUMBLED.search(completed.err):
                 break
             await asyncio.sleep(0.01 * (attempt + 1))
         if completed.code not in ok:

@@ -51,6 +51,61 @@ class Worktree(BaseModel):
     last_activity: str | None
 
 
+FileStatus = Literal["added", "modified", "deleted", "renamed", "untracked", "conflicted"]
+
+
+class CellChange(BaseModel):
+    """A cell of a notebook that came, went, or is not the same any more."""
+
+    kind: Literal["added", "deleted", "modified"]
+    cell_type: str
+    index: int
+    """From 0: where it is in the new notebook; of a deleted cell where it was in the old one."""
+    source_patch: str | None
+    """Unified; ``None`` where the source is the same, or too large to be told."""
+    outputs_changed: bool
+    """Execution counts are not looked at."""
+    metadata_changed: bool
+    """Also when its type is another one."""
+
+
+class FileDiff(BaseModel):
+    """A file that differs."""
+
+    path: str
+    """Below the top of the worktree; of an untracked repository in it, its folder with a slash."""
+    old_path: str | None = None
+    """Before it was renamed."""
+    status: FileStatus
+    additions: int | None
+    """Lines; ``None`` where they were not counted."""
+    deletions: int | None
+    binary: bool
+    notebook: bool
+    patch: str | None
+    """Unified, as git writes it; ``None`` when it is binary, too large, or beyond what is told at once."""
+    notebook_diff: list[CellChange] | None = None
+    """``None`` when it is no notebook, or not one that can be read on both sides."""
+
+
+class Against(BaseModel):
+    """What a worktree was compared with."""
+
+    ref: str
+    sha: str
+    """The commit that the patches start from: where the two parted.  Before the first commit: the empty tree."""
+
+
+class Diff(BaseModel):
+    """The files of a worktree (committed since, uncommitted, and untracked ones) that differ."""
+
+    files: list[FileDiff]
+    """By path."""
+    truncated: bool
+    """There are more files, or more patches, than are told."""
+    against: Against
+
+
 class Warned(NamedTuple):
     """Something that a person should know although the work went on."""
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..git import records as git
-from ..git.records import Base
+from ..git.records import Base, Diff
 
 LOCAL = "local"
 
@@ -90,6 +90,15 @@ class Ask(BaseModel):
     created: str
 
 
+class Retry(BaseModel):
+    """The model failed, and is called again."""
+
+    attempt: int
+    message: str
+    at: str | None
+    """When."""
+
+
 class Session(BaseModel):
     """An OpenCode session, joined with what the host knows of it."""
 
@@ -111,6 +120,8 @@ class Session(BaseModel):
     pending: list[Ask] = []
     error: str | None = None
     """Why its last turn failed, where the status is ``error``."""
+    retry: Retry | None = None
+    """While a busy session waits to call its model again."""
 
 
 class SessionList(BaseModel):
@@ -165,6 +176,30 @@ class ReplyRequest(Request):
     reply: Literal["once", "always", "reject"] | None = None
     message: str | None = _TEXT
     answers: list[list[str]] | None = None
+
+
+class Choice(BaseModel):
+    """An agent, or one of OpenCode's ``/`` commands."""
+
+    name: str
+    description: str | None
+
+
+class ModelChoice(BaseModel):
+    id: str
+    """``provider/model``."""
+    name: str
+    provider: str
+
+
+class SessionOptions(BaseModel):
+    """What a prompt of a session can be given to."""
+
+    agents: list[Choice]
+    models: list[ModelChoice]
+    commands: list[Choice]
+    default_model: str | None
+    """``provider/model``."""
 
 
 # --- worktrees -------------------------------------------------------------------------------
@@ -337,7 +372,7 @@ class Event(BaseModel):
     | --- | --- |
     | session.updated | Session |
     | session.removed | {"id", "directory"} |
-    | session.status | {"id", "directory", "status", "error": str or null} |
+    | session.status | {"id", "directory", "status", "error": str or null, "retry": Retry or null} |
     | message.updated | {"session_id", "message": {"info", "parts"}}: the whole message so far |
     | message.delta | {"session_id", "message_id", "part_id", "field", "delta"} |
     | ask.created | Ask |
@@ -346,6 +381,8 @@ class Event(BaseModel):
     | worktree.removed | {"path", "repo_root"} |
     | instance.changed | InstanceInfo with "state": running, starting, stopped, failed |
     | progress | {"operation", "message", "fraction", "directory"} |
+
+    Who begins to follow a session is told the messages of its running turn at once.
     """
 
     type: str
@@ -411,6 +448,21 @@ class Sessions(Protocol):
     async def summarize(self, session_id: str) -> None: ...
 
 
+class Diffs(Protocol):
+    async def worktree(self, path: str, against: str = "base") -> Diff:
+        """``against``: "base", "HEAD", a revision, or the absolute path of another worktree."""
+    async def session(self, session_id: str) -> Diff:
+        """Of the worktree that a session works in, against its base; of a main checkout what is not committed."""
+
+
+class Composing(Protocol):
+    """What a person who writes to a session can choose from.  Launches nothing."""
+
+    async def options(self, session_id: str) -> SessionOptions: ...
+    async def files(self, session_id: str, query: str = "", limit: int = 50) -> list[str]:
+        """Paths below the session's directory that go with ``query``, the best first."""
+
+
 class Asks(Protocol):
     async def list(self) -> list[Ask]: ...
     async def reply(self, ask_id: str, request: ReplyRequest) -> None: ...
@@ -437,6 +489,8 @@ class Host:
     instances: Instances
     worktrees: Worktrees
     sessions: Sessions
+    diffs: Diffs
+    composing: Composing
     asks: Asks
     events: Events
     start: Callable[[], Any]

@@ -46,7 +46,7 @@ class Desk:
         with self._lock:
             before, self._verbs, self._pid, self._local = self.peek(), verbs, os.getpid(), local
         if before is not None and before is not verbs:
-            _close(before.client)
+            _close(before)
 
 
 DESK = Desk()
@@ -74,8 +74,12 @@ def in_process() -> InProcessClient:
     return InProcessClient(local_host(OcmanSettings.load()))
 
 
-def _close(client: Client) -> None:
-    running = WORKER.submit(client.close())
+def _close(verbs: Verbs) -> None:
+    async def close() -> None:
+        await verbs.feed.close()
+        await verbs.client.close()
+
+    running = WORKER.submit(close())
     try:
         running.outcome.result(timeout=3)
     except Exception:  # a client that cannot be closed is left behind, nothing depends on it
@@ -86,7 +90,7 @@ def _close(client: Client) -> None:
 def _close_at_exit() -> None:
     verbs = DESK.peek()
     if verbs is not None:
-        _close(verbs.client)
+        _close(verbs)
 
 
 def local(on: bool = True) -> views.Answer:

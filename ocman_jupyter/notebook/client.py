@@ -7,7 +7,7 @@ the typed errors of :mod:`ocman_jupyter.errors`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from ..hosts.host import Host, Progress
+    from .channel import Channel
 
     Model = TypeVar("Model", bound=BaseModel)
 
@@ -44,12 +45,16 @@ class Client(Protocol):
     async def create_session(self, body: Json, progress: Progress | None = None) -> Json: ...
     async def session(self, session_id: str) -> Json: ...
     async def messages(self, session_id: str, limit: int = 100) -> Json: ...
+    async def todos(self, session_id: str) -> Json: ...
     async def prompt(self, session_id: str, body: Json) -> Json: ...
     async def abort(self, session_id: str) -> Json: ...
     async def asks(self) -> Json: ...
     async def reply(self, ask_id: str, body: Json) -> Json: ...
     def stream(self, session_id: str) -> AsyncIterator[Json]:
         """One session's events, ``{"type", "data"}``: first ``session.updated``, then for ever."""
+
+    def events(self) -> AbstractAsyncContextManager[Channel]:
+        """The events of everything."""
 
     async def close(self) -> None: ...
 
@@ -132,6 +137,9 @@ class InProcessClient:
     async def messages(self, session_id: str, limit: int = 100) -> Json:
         return await self._host.sessions.messages(session_id, limit)
 
+    async def todos(self, session_id: str) -> Json:
+        return {"todos": await self._host.sessions.todos(session_id)}
+
     async def prompt(self, session_id: str, body: Json) -> Json:
         from ..hosts.host import PromptRequest
 
@@ -155,6 +163,11 @@ class InProcessClient:
         async with aclosing(await events if isawaitable(events) else events) as following:
             async for event in following:
                 yield _json(event)
+
+    def events(self) -> AbstractAsyncContextManager[Channel]:
+        from .channel import of_host
+
+        return of_host(self._host)
 
     async def close(self) -> None:
         await self._host.close()

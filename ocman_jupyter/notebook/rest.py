@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
     from ..hosts.host import Progress
+    from .channel import Channel
 
 Json = dict[str, Any]
 
@@ -90,6 +92,9 @@ class RestClient:
     async def messages(self, session_id: str, limit: int = 100) -> Json:
         return await self._get(f"sessions/{_part(session_id)}/messages", {"limit": str(limit)})
 
+    async def todos(self, session_id: str) -> Json:
+        return await self._get(f"sessions/{_part(session_id)}/todos")
+
     async def prompt(self, session_id: str, body: Json) -> Json:
         return await self._post(f"sessions/{_part(session_id)}/prompt", body, LONG)
 
@@ -124,6 +129,11 @@ class RestClient:
                     yield data
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
+
+    def events(self) -> AbstractAsyncContextManager[Channel]:
+        from .channel import of_server
+
+        return of_server(self.server)
 
     async def close(self) -> None:
         if self._http is not None:

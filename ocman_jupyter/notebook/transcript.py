@@ -109,20 +109,12 @@ class Transcript:
         if status == before or status == "pending" or before in ("completed", "error"):
             return
         self._said[key] = status
-        line = f"> {one_line(part.get('tool'), 30)}  {one_line(self._subject(state), 120)}".rstrip()
+        line = f"> {one_line(part.get('tool'), 30)}  {one_line(subject(state, self._directory), 120)}".rstrip()
         if status == "running":
             self.end()
             self._write(line)
         else:
-            time = state.get("time") or {}
-            took = (
-                (time.get("end", 0) - time.get("start", 0)) / 1000
-                if time.get("end") and time.get("start")
-                else 0
-            )
-            result = f"  {'ok' if status == 'completed' else 'failed'}" + (
-                f" {took:.1f} s" if took >= 0.1 else ""
-            )
+            result = f"  {outcome(state)}"
             # The line that was begun is finished when nothing came in between.
             self._write(
                 (result if before and self._last_part == key and not self._at_line_start else "")
@@ -133,16 +125,6 @@ class Transcript:
                 self._line(f"  {one_line(state.get('error'), 300)}")
         self._last_part = key
 
-    def _subject(self, state: Json) -> str:
-        given = state.get("input") or {}
-        for name in ("command", "filePath", "pattern", "url", "query", "description"):
-            if isinstance(given.get(name), str) and given[name]:
-                value = given[name]
-                if name == "filePath" and self._directory and value.startswith(self._directory + os.sep):
-                    value = value[len(self._directory) + 1 :]
-                return value
-        return str(state.get("title") or "")
-
     def _line(self, text: str) -> None:
         self.end()
         self._write(text + "\n")
@@ -152,6 +134,25 @@ class Transcript:
         if text:
             self._at_line_start = text.endswith("\n")
             self._say(text)
+
+
+def subject(state: Json, directory: str = "") -> str:
+    """What a tool call is about, from its ``state``; paths are relative to ``directory``."""
+    given = state.get("input") or {}
+    for name in ("command", "filePath", "pattern", "url", "query", "description"):
+        if isinstance(given.get(name), str) and given[name]:
+            value = given[name]
+            if name == "filePath" and directory and value.startswith(directory + os.sep):
+                value = value[len(directory) + 1 :]
+            return value
+    return str(state.get("title") or "")
+
+
+def outcome(state: Json) -> str:
+    """How a tool call that is over ended, and how long it took."""
+    time = state.get("time") or {}
+    took = (time["end"] - time["start"]) / 1000 if time.get("end") and time.get("start") else 0
+    return ("ok" if state.get("status") == "completed" else "failed") + (f" {took:.1f} s" if took >= 0.1 else "")
 
 
 def failure(info: Json) -> str | None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from ..errors import NoSuchSession, OpenCodeUnreachable, ServerUnreachable
 from .client import Client
+from .states import RESTING
 from .transcript import Transcript, failure, words
 
 Json = dict[str, Any]
 
-RESTING = {"idle", "error", "directory_missing", "unknown"}
 START_GRACE = 120.0
 """Seconds until work that was sent must have begun: a cold start beside others is slow."""
 LOOK = 3.0

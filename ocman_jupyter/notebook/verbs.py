@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidRequest, NoSuchSession, OpenCodeError
 from . import choose, views
 from .client import Client
+from .feed import Feed
 from .text import one_line
 from .transcript import Transcript
 from .turns import follow
@@ -39,6 +40,8 @@ class Verbs:
         self.how = how
         self.last_session: str | None = None
         self.last_worktree: str | None = None
+        self.feed = Feed(client)
+        """What happens, for panels; it is connected while there are some."""
 
     # --- worktrees ---------------------------------------------------------------------------
 

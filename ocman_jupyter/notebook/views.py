@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .states import changes, distance, status, worst
 from .text import age, clean, duration, escape, html_table, one_line, size, table
 from .transcript import describe_ask
 
 if TYPE_CHECKING:
+    from .panels import SessionPanel
     from .verbs import Verbs
 
 Json = dict[str, Any]
@@ -121,6 +123,12 @@ class HasSession(Answer):
 
         return api.abort(self._session(), _verbs=self._verbs)
 
+    def panel(self) -> SessionPanel:
+        """The session, live in a cell."""
+        from .panels import SessionPanel
+
+        return SessionPanel(self._session(), _verbs=self._verbs)
+
     def refresh(self) -> Session:
         """The session as it is now."""
         from . import api
@@ -148,6 +156,7 @@ class WorktreeResult(HasSession):
 
     prompted = False
     """A prompt was given."""
+    _panel: SessionPanel | None = None
 
     @property
     def session(self) -> Session | None:
@@ -190,6 +199,18 @@ class WorktreeResult(HasSession):
         lines.append(f"  {self.happened()}")
         lines += [f"  ! {warning['message']}" for warning in d.get("warnings") or []]
         return lines
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Json | None:
+        """In a notebook that has a page, the session's panel; this view stays beside it."""
+        from .stage import in_notebook
+
+        if self._verbs is None or not self.data.get("session_id") or not in_notebook():
+            return None
+        if self._panel is None or self._panel.closed:
+            from .panels import SessionPanel
+
+            self._panel = SessionPanel.made(self.data, self._verbs)
+        return self._panel.show(self._repr_html_(), repr(self))
 
 
 class Plan(Answer):
@@ -257,7 +278,7 @@ class WorktreeList(Rows):
     def row(self, data: Json) -> tuple[object, ...]:
         sessions = sorted(data.get("sessions") or [], key=lambda s: str(s.get("updated") or ""), reverse=True)
         latest = sessions[0] if sessions else {}
-        worst = max((s["status"] for s in sessions), key=_WORST.index, default="")
+        state = worst(sessions)
         more = f" (+{len(sessions) - 1})" if len(sessions) > 1 else ""
         name = (data.get("branch") or data["name"]) + (" (main)" if data["is_main"] else "")
         return (
@@ -265,7 +286,7 @@ class WorktreeList(Rows):
             changes(data),
             distance(data),
             one_line(latest.get("title") or "", 36) + more,
-            status(worst) if worst else "",
+            status(state) if state else "",
             age(latest.get("updated") or data.get("last_activity")),
         )
 
@@ -446,42 +467,6 @@ class Report(Rows):
         return [
             f"{c['name']}: {c['hint']}" for c in self.data["checks"] if c.get("hint") and c["status"] != "ok"
         ]
-
-
-_WORST = ["idle", "unknown", "directory_missing", "busy", "error", "needs_you"]
-
-
-def status(word: str) -> str:
-    """A status as people read it."""
-    return word.replace("_", " ")
-
-
-def changes(worktree: Json) -> str:
-    """State and changed files of a worktree, in a few words."""
-    if worktree["state"] != "ok":
-        return status(worktree["state"])
-    marks = [
-        mark for mark, there in (("locked", worktree["locked"]), (worktree.get("operation"), True)) if there
-    ]
-    found = worktree.get("changes")
-    if found:
-        marks += [f"{count} {word}" for word, count in found.items() if count] or ["clean"]
-    return ", ".join(filter(None, marks))
-
-
-def distance(worktree: Json) -> str:
-    """How far a worktree is from its base, and whether its work has arrived there."""
-    base = worktree.get("base") or {}
-    # A branch without commits of its own is "merged" too, which says nothing.
-    has_work = worktree["merged"] == "squashed" or (base.get("sha") and base["sha"] != worktree.get("head"))
-    words = [
-        f"up {worktree['ahead']}" if worktree.get("ahead") else "",
-        f"down {worktree['behind']}" if worktree.get("behind") else "",
-        {"yes": "merged", "squashed": "squash-merged"}.get(worktree["merged"], "")
-        if has_work and not worktree["is_main"]
-        else "",
-    ]
-    return " ".join(filter(None, words))
 
 
 def reasons(found: list[Json]) -> list[str]:

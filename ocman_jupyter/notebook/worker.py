@@ -76,6 +76,13 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
 
+    def inside(self) -> bool:
+        """This is the loop's own thread, which must not wait for the loop."""
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
     def submit(self, work: Coroutine[Any, Any, T]) -> Running[T]:
         """Start ``work``."""
         running = self.prepare(work)

@@ -110,6 +110,7 @@ class Board:
     def run(self, session_id: str, status: dict[str, Any]) -> list[Change]:
         """A turn runs, or is over."""
         changes: list[Change] = []
+        before = _attempt(self.running.get(session_id))
         if status.get("type") == "idle":
             self.running.pop(session_id, None)
             # An aborted turn leaves its asks behind without a reply.
@@ -119,7 +120,12 @@ class Board:
         else:
             self.running[session_id] = status
             self.errors.pop(session_id, None)
-        return changes + self._settle(session_id)
+        changes += self._settle(session_id)
+        session = self.sessions.get(session_id)
+        told = any(isinstance(change, StatusChanged) and change.session_id == session_id for change in changes)
+        if session is not None and not told and _attempt(self.running.get(session_id)) != before:
+            changes.append(StatusChanged(session_id, session.directory, self.status(session_id)))
+        return changes
 
     def fail(self, session_id: str, directory: str, name: str, message: str) -> list[Change]:
         """A turn ended badly, or a prompt was refused."""
@@ -174,3 +180,8 @@ class Board:
         self._gone[identity] = None
         if len(self._gone) > MAX_REMEMBERED:
             self._gone.popitem(last=False)
+
+
+def _attempt(status: dict[str, Any] | None) -> Any:
+    """Which attempt to call the model is waited for; ``None`` when none is."""
+    return status.get("attempt") if status is not None and status.get("type") == "retry" else None

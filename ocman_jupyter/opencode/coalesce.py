@@ -85,14 +85,18 @@ class DeltaPump:
             self._emit(ready)
         self._arm()
 
+    def flush(self) -> None:
+        """Send what is held now."""
+        ready = self._deltas.flush(everything=True)
+        if ready:
+            self._emit(ready)
+
     def close(self) -> None:
         """Send what is held, and stop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        ready = self._deltas.flush(everything=True)
-        if ready:
-            self._emit(ready)
+        self.flush()
 
     def _arm(self) -> None:
         due = self._deltas.due()

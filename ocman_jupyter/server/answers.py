@@ -53,6 +53,11 @@ class TodoList(BaseModel):
     todos: list[dict[str, Any]]
 
 
+class FileList(BaseModel):
+    files: list[str]
+    """Relative to the session's directory, the best first."""
+
+
 class Queued(BaseModel):
     queued: bool
     """It waits behind a running turn."""

@@ -59,6 +59,9 @@ CREATE: Errors = (
 )
 """A worktree with a session."""
 
+DIFF: Errors = (*PLACE, errors.NoSuchWorktree, errors.DirectoryMissing, errors.NoBase)
+"""Comparing a worktree."""
+
 REMOVE: Errors = (
     *PLACE,
     errors.NoSuchWorktree,

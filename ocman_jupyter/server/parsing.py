@@ -66,6 +66,11 @@ class RemovalQuery(HostQuery):
     delete_branch: QueryBool = False
 
 
+class DiffQuery(HostQuery):
+    path: AbsolutePath
+    against: str = Field(default="base", min_length=1, max_length=4096)
+
+
 class SessionsQuery(HostQuery):
     directory: AbsolutePath | None = None
     project: str | None = Field(default=None, max_length=1000)
@@ -74,6 +79,11 @@ class SessionsQuery(HostQuery):
 class MessagesQuery(HostQuery):
     limit: QueryInt = Field(default=100, ge=1, le=1000)
     before: str | None = Field(default=None, min_length=1, max_length=200)
+
+
+class FilesQuery(HostQuery):
+    query: str = Field(default="", max_length=200)
+    limit: QueryInt = Field(default=50, ge=1, le=200)
 
 
 def parse_query(model: type[Model], arguments: Mapping[str, Sequence[bytes]]) -> Model:

@@ -7,6 +7,7 @@ import re
 from .. import errors
 from ..hosts.host import (
     CommandRequest,
+    Diff,
     ForkRequest,
     Host,
     PromptRequest,
@@ -15,14 +16,15 @@ from ..hosts.host import (
     Request,
     Session,
     SessionList,
+    SessionOptions,
     SessionRequest,
     ShellRequest,
 )
 from ..hosts.router import Router
 from . import failures
-from .answers import Aborted, Accepted, AskList, Deleted, MessageList, Queued, Replied, TodoList
+from .answers import Aborted, Accepted, AskList, Deleted, FileList, MessageList, Queued, Replied, TodoList
 from .base import OcmanHandler, host_of, operation
-from .parsing import HostQuery, MessagesQuery, SessionsQuery
+from .parsing import FilesQuery, HostQuery, MessagesQuery, SessionsQuery
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -112,6 +114,30 @@ class TodosHandler(SessionHandler):
     async def get(self, session: str, query: HostQuery) -> TodoList:
         """What the agent of a session means to do."""
         return TodoList(todos=await (await self.host(session, query.host)).sessions.todos(session))
+
+
+class SessionDiffHandler(SessionHandler):
+    @operation("read", {200: Diff}, query=HostQuery, errors=(*failures.DIFF, errors.NoSuchSession))
+    async def get(self, session: str, query: HostQuery) -> Diff:
+        """What differs in a session's worktree from its base; in a main checkout what is not committed."""
+        return await (await self.host(session, query.host)).diffs.session(session)
+
+
+class OptionsHandler(SessionHandler):
+    @operation(
+        "read", {200: SessionOptions}, query=HostQuery, errors=(*failures.SESSION, errors.DirectoryMissing)
+    )
+    async def get(self, session: str, query: HostQuery) -> SessionOptions:
+        """The agents, models and commands that a prompt of a session can be given to."""
+        return await (await self.host(session, query.host)).composing.options(session)
+
+
+class FilesHandler(SessionHandler):
+    @operation("read", {200: FileList}, query=FilesQuery, errors=(*failures.SESSION, errors.DirectoryMissing))
+    async def get(self, session: str, query: FilesQuery) -> FileList:
+        """Files of a session's directory, tracked or not ignored, whose path goes with ``query``."""
+        host = await self.host(session, query.host)
+        return FileList(files=await host.composing.files(session, query.query, query.limit))
 
 
 class PromptHandler(SessionHandler):
@@ -204,6 +230,9 @@ ROUTES = [
     ("sessions/{id}", OneSessionHandler),
     ("sessions/{id}/messages", MessagesHandler),
     ("sessions/{id}/todos", TodosHandler),
+    ("sessions/{id}/diff", SessionDiffHandler),
+    ("sessions/{id}/options", OptionsHandler),
+    ("sessions/{id}/files", FilesHandler),
     ("sessions/{id}/prompt", PromptHandler),
     ("sessions/{id}/shell", ShellHandler),
     ("sessions/{id}/command", CommandHandler),

@@ -1,12 +1,12 @@
-"""``worktrees``: list, make, remove."""
+"""``worktrees``: list, make, compare, remove."""
 
 from __future__ import annotations
 
-from ..hosts.host import Removal, Removed, RemoveRequest, WorktreeList, WorktreeRequest, WorktreeSession
+from ..hosts.host import Diff, Removal, Removed, RemoveRequest, WorktreeList, WorktreeRequest, WorktreeSession
 from . import failures
 from .answers import Planned
 from .base import OcmanHandler, host_of, operation
-from .parsing import HostQuery, RemovalQuery, WorktreesQuery
+from .parsing import DiffQuery, HostQuery, RemovalQuery, WorktreesQuery
 
 
 class WorktreesHandler(OcmanHandler):
@@ -58,4 +58,16 @@ class RemovalHandler(OcmanHandler):
         return await host.worktrees.removal(query.path, query.delete_branch)
 
 
-ROUTES = [("worktrees", WorktreesHandler), ("worktrees/removal", RemovalHandler)]
+class DiffHandler(OcmanHandler):
+    @operation("read", {200: Diff}, query=DiffQuery, errors=failures.DIFF)
+    async def get(self, query: DiffQuery) -> Diff:
+        """What differs in a worktree from ``base``, ``HEAD``, a revision or another worktree (its path)."""
+        host = (await self.router()).for_directory(query.path, query.host)
+        return await host.diffs.worktree(query.path, query.against)
+
+
+ROUTES = [
+    ("worktrees", WorktreesHandler),
+    ("worktrees/removal", RemovalHandler),
+    ("worktrees/diff", DiffHandler),
+]

@@ -151,3 +151,76 @@ async def _content(path: Path) -> str:
         assert time.monotonic() < deadline, f"{path} did not appear"
         await asyncio.sleep(0.01)
     return path.read_text()
+
+
+# --- output that is handed on as it comes -----------------------------------------------------------
+
+
+async def test_output_is_handed_on_in_pieces(domain, repository):
+    root = repository(files={f"f{number}": "x" for number in range(100)})
+    pieces = []
+    done = await domain.git.run("ls-files", "-z", cwd=str(root), take=lambda piece: pieces.append(piece) or True)
+    assert (done.code, done.out) == (0, b"")
+    assert len(b"".join(pieces).split(b"\0")) == 101
+
+
+async def test_who_has_enough_ends_it(make_domain, repository, wrapper, tmp_path):
+    domain = make_domain(git_command=wrapper(f"echo $$ > {tmp_path}/pid; yes; exit 3"))
+    root = str(repository())
+    taken = []
+    done = await asyncio.wait_for(domain.git.run("log", cwd=root, take=lambda piece: taken.append(piece)), 20)
+    assert (done.code, len(taken)) == (0, 1)
+    assert _gone(int(await _content(tmp_path / "pid")))
+
+
+async def test_a_fault_of_the_taker_ends_it_and_is_told(make_domain, repository, wrapper, tmp_path):
+    domain = make_domain(git_command=wrapper(f"echo $$ > {tmp_path}/pid; yes"))
+
+    def take(piece):
+        raise RuntimeError("of the taker")
+
+    with pytest.raises(RuntimeError, match="of the taker"):
+        await asyncio.wait_for(domain.git.run("log", cwd=str(repository()), take=take), 20)
+    assert _gone(int(await _content(tmp_path / "pid")))
+
+
+async def test_a_failure_after_some_output_is_a_failure(make_domain, repository, wrapper):
+    domain = make_domain(git_command=wrapper("echo some; echo 'fatal: /r/.git/worktrees/x/HEAD' >&2; exit 128"))
+    taken = []
+    with pytest.raises(GitFailed):
+        await domain.git.run("log", cwd=str(repository()), take=lambda piece: taken.append(piece) or True)
+    assert taken == [b"some\n"], "what was handed on is not handed on again"
+
+
+async def test_a_read_whose_output_nobody_waits_for_any_more_is_ended(make_domain, repository, wrapper, tmp_path):
+    domain = make_domain(git_command=wrapper(f"echo $$ > {tmp_path}/pid; sleep 60"), git_timeout=0.3)
+    with pytest.raises(GitFailed, match="did not finish within"):
+        await domain.git.run("log", cwd=str(repository()), take=lambda piece: True)
+    assert _gone(int(await _content(tmp_path / "pid")))
+
+
+async def test_a_private_index_is_used_and_the_own_one_left_alone(domain, repository, git, tmp_path):
+    root = repository(files={"a": "1"})
+    before = (root / ".git" / "index").read_bytes()
+    index = str(tmp_path / "index")
+    await domain.git.run("read-tree", "HEAD", cwd=str(root), index=index)
+    await domain.git.run("rm", "--cached", "a", cwd=str(root), index=index)
+    done = await domain.git.run("ls-files", cwd=str(root), index=index)
+    assert done.out == b""
+    assert (root / ".git" / "index").read_bytes() == before
+
+
+async def test_diff_options_of_the_environment_do_not_reach_git(domain, repository, monkeypatch):
+    root = repository(files={"a": "1\n2\n3\n"})
+    (root / "a").write_text("1\nX\n3\n")
+    monkeypatch.setenv("GIT_DIFF_OPTS", "-u0")
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+    assert " 1\n-2\n" in (await domain.git.run("diff", cwd=str(root))).text
+
+
+def _gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False

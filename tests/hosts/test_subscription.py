@@ -82,6 +82,25 @@ async def test_messages_come_only_of_sessions_that_are_followed() -> None:
     ]
 
 
+async def test_who_begins_to_follow_gets_what_was_said_so_far_before_what_is_said_next() -> None:
+    asked = []
+
+    def said_so_far(session: str) -> list[Event]:
+        asked.append(session)
+        subscription.offer(delta("held back, and in the whole text", session=session))
+        return [whole("so far", session=session)]
+
+    subscription = Subscription(said_so_far)
+    subscription.follow({"b"})
+    subscription.follow({"a", "b"})
+    subscription.offer(delta(", and on", session="a"))
+    assert asked == ["b", "a"]
+    events = [e for e in await read(subscription) if e.data["session_id"] == "a"]
+    assert [(e.type, e.data.get("delta")) for e in events] == [
+        ("message.updated", None), ("message.delta", ", and on"),
+    ]
+
+
 async def test_a_removed_session_takes_its_older_news_along() -> None:
     subscription = Subscription()
     subscription.offer(status("idle"))

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
-from ocman_jupyter.errors import NoSuchSession, NotFound, OpenCodeUnreachable
+from ocman_jupyter.errors import NoSuchSession, NotFound, OpenCodeUnreachable, ServerUnreachable
 from ocman_jupyter.hosts.host import (
     Ask,
     Base,
@@ -57,6 +57,21 @@ def instance(directory: str) -> InstanceInfo:
     )
 
 
+class Place:
+    """A listener's place in the stream of everything."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self.sessions: set[str] | None = set()
+
+    def follow(self, sessions: set[str] | None) -> None:
+        self.sessions = sessions
+
+    async def next(self) -> list[Event]:
+        event = await self.queue.get()
+        return [] if event is None else [event]
+
+
 class FakeHost:
     """All services.  ``fail`` is raised by the next call; ``hold`` keeps long work until it is set."""
 
@@ -72,6 +87,10 @@ class FakeHost:
         self.history: dict[str, list[dict[str, Any]]] = {}
         self.pending: dict[str, Ask] = {}
         self.listeners: list[tuple[str, asyncio.Queue[Event]]] = []
+        self.places: list[Place] = []
+        self.unreachable = False
+        """Whoever asks for the events is refused."""
+        self.todo: list[dict[str, Any]] = []
         self.reasons: list[LossReason] = []
         self.checks = [Check(name="git", status="ok", message="git 2.39.5")]
         self.turn_seconds = 0.05
@@ -191,11 +210,12 @@ class FakeHost:
 
     async def worktrees(self, directory: str, changes: bool = True) -> WorktreeList:
         self.called("worktrees", directory)
+        sessions = [self.joined(session) for session in self.known.values()]
         trees = [
-            tree.model_copy(update={"sessions": [s for s in self.known.values() if s.directory == tree.path]})
+            tree.model_copy(update={"sessions": [s for s in sessions if s.directory == tree.path]})
             for tree in self.trees.values()
         ]
-        elsewhere = [s for s in self.known.values() if s.directory not in self.trees]
+        elsewhere = [s for s in sessions if s.directory not in self.trees]
         return WorktreeList(
             repo_root="/repo", default_base=None, worktrees=trees, sessions_elsewhere=elsewhere
         )
@@ -216,6 +236,8 @@ class FakeHost:
         tree = next((t for t in self.trees.values() if t.branch == request.branch), None)
         made = tree is None
         tree = tree or self.add_tree(request.branch)
+        if made:
+            self.tell("", "worktree.changed", **tree.model_dump(mode="json", exclude={"sessions"}), repo_root="/repo")
         there = [s for s in self.known.values() if s.directory == tree.path]
         session, sent = None, False
         if request.session != "none":
@@ -227,6 +249,7 @@ class FakeHost:
             else:
                 session = self.add_session(tree.path, request.title or request.branch)
                 self.first_prompts[session.id] = request.prompt
+                self.tell(session.id, "session.updated", **session.model_dump(mode="json"))
                 if request.prompt is not None:
                     sent = True
                     self.begin(session.id, request.prompt)
@@ -268,7 +291,15 @@ class FakeHost:
         self.called("get", session_id)
         if session_id not in self.known:
             raise NoSuchSession()
-        return self.known[session_id]
+        return self.joined(self.known[session_id])
+
+    def joined(self, session: Session) -> Session:
+        """``session`` with what it asks."""
+        pending = [ask for ask in self.pending.values() if ask.session_id == session.id]
+        return session.model_copy(update={"pending": pending})
+
+    async def todos(self, session_id: str) -> list[dict[str, Any]]:
+        return self.todo
 
     async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
         if self.dead:
@@ -292,8 +323,12 @@ class FakeHost:
 
     async def reply(self, ask_id: str, request: ReplyRequest) -> None:
         self.called("reply", (ask_id, request))
-        if self.pending.pop(ask_id, None) is None:
+        ask = self.pending.pop(ask_id, None)
+        if ask is None:
             raise NotFound()
+        self.tell(
+            ask.session_id, "ask.resolved", id=ask_id, session_id=ask.session_id, reply=request.reply or "answered"
+        )
 
     async def session(self, session_id: str) -> AsyncIterator[Event]:
         queue: asyncio.Queue[Event] = asyncio.Queue()
@@ -307,13 +342,20 @@ class FakeHost:
             self.listeners.remove(entry)
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[tuple[Snapshot, Any]]:
-        async def never() -> list[Event]:
-            await asyncio.Event().wait()
-            return []
+    async def subscribe(self) -> AsyncIterator[tuple[Snapshot, Place]]:
+        if self.unreachable:
+            raise ServerUnreachable("The Jupyter server does not answer.")
+        place = Place()
+        self.places.append(place)
+        try:
+            yield Snapshot(instances=[], sessions=list(self.known.values()), asks=[], repositories=[]), place
+        finally:
+            self.places.remove(place)
 
-        state = Snapshot(instances=[], sessions=list(self.known.values()), asks=[], repositories=[])
-        yield state, SimpleNamespace(next=never, follow=lambda sessions: None)
+    def break_off(self) -> None:
+        """End every stream, as a server does that goes away."""
+        for place in self.places:
+            place.queue.put_nowait(None)
 
     # --- turns
 
@@ -321,6 +363,9 @@ class FakeHost:
         for listener, queue in self.listeners:
             if listener == session_id:
                 queue.put_nowait(Event(type=kind, data=data))
+        for place in self.places:
+            if not kind.startswith("message.") or place.sessions is None or session_id in place.sessions:
+                place.queue.put_nowait(Event(type=kind, data=data))
 
     def status(self, session_id: str, status: str, error: str | None = None) -> None:
         self.known[session_id] = self.known[session_id].model_copy(update={"status": status, "error": error})
@@ -413,11 +458,14 @@ class FakeHost:
                 create=self.create_session,
                 get=self.get,
                 messages=self.messages,
+                todos=self.todos,
                 prompt=self.prompt,
                 abort=self.abort,
             ),
             asks=names(list=self.asks, reply=self.reply),
             events=names(session=self.session, subscribe=self.subscribe),
+            diffs=names(),
+            composing=names(),
             start=self.start,
             close=self.close,
         )

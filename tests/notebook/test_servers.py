@@ -165,11 +165,25 @@ async def main_job(client: RestClient) -> None:
     assert made.prompt_sent
     assert (await verbs.watch()).answer == "did: count"
     assert (await verbs.prompt(None, "more", wait=True)).answer == "did: more"
+    assert await hears(verbs, made.session_id) >= {"message.updated", "message.delta", "session.status"}
     assert (await verbs.worktree("fix", "count", directory="/repo")).session_reused
     with pytest.raises(NoSuchSession):
         await client.session("ses_unknown")
     assert (await verbs.remove("fix", directory="/repo")).removed
     await client.close()
+
+
+async def hears(verbs: Verbs, session_id: str) -> set[str]:
+    """What the stream of everything tells of a turn."""
+    told: set[str] = set()
+    async with verbs.client.events() as channel:
+        assert [event["type"] for event in await channel.next()] == ["snapshot"]
+        await channel.follow({session_id})
+        await verbs.prompt(session_id, "louder")
+        while "message.delta" not in told or "session.status" not in told:
+            told |= {event["type"] for event in await asyncio.wait_for(channel.next(), 10)}
+    assert await verbs.client.todos(session_id) == {"todos": []}
+    return told
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,13 @@ def test_a_turn_goes_from_idle_over_busy_to_idle():
 def test_retry_is_busy_and_can_be_told():
     state = made(created("ses_1"))
     waiting = {"type": "retry", "attempt": 2, "message": "overloaded", "next": 5}
-    state.apply(event("session.status", sessionID="ses_1", status=waiting))
+    told = StatusChanged("ses_1", W, "busy")
+    assert state.apply(event("session.status", sessionID="ses_1", status=waiting)) == [told]
     assert state.status("ses_1") == "busy" and state.retry("ses_1") == waiting
+    assert state.apply(event("session.status", sessionID="ses_1", status=waiting)) == []
+    assert state.apply(event("session.status", sessionID="ses_1", status={**waiting, "attempt": 3})) == [told]
+    assert state.apply(status("ses_1", "busy")) == [told] and state.retry("ses_1") is None
+    assert state.apply(status("ses_1", "busy")) == []
 
 
 def test_an_update_that_says_nothing_new_is_not_told():

@@ -8,16 +8,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from ocman_jupyter.errors import NoSuchSession, NotFound
+from ocman_jupyter.git.records import Against, CellChange, FileDiff
 from ocman_jupyter.hosts.host import (
     LOCAL,
     Ask,
     Base,
     Capabilities,
     Check,
+    Choice,
+    Diff,
     Event,
     Host,
     InstanceDetails,
     InstanceInfo,
+    ModelChoice,
     Progress,
     PromptRequest,
     Removal,
@@ -26,6 +30,7 @@ from ocman_jupyter.hosts.host import (
     ReplyRequest,
     Session,
     SessionList,
+    SessionOptions,
     SessionRequest,
     Snapshot,
     Tool,
@@ -257,6 +262,30 @@ class FakeMachine:
         self._session(session_id)
         return [{"content": "x", "status": "pending", "priority": "low"}]
 
+    async def diff(self, path: str, against: str = "base") -> Diff:
+        self._called("diff", path, against)
+        return diff()
+
+    async def session_diff(self, session_id: str) -> Diff:
+        self._called("session_diff", session_id)
+        self._session(session_id)
+        return diff()
+
+    async def options(self, session_id: str) -> SessionOptions:
+        self._called("options", session_id)
+        self._session(session_id)
+        return SessionOptions(
+            agents=[Choice(name="build", description=None)],
+            models=[ModelChoice(id="p/m", name="M", provider="P")],
+            commands=[Choice(name="init", description="Begin")],
+            default_model="p/m",
+        )
+
+    async def files(self, session_id: str, query: str = "", limit: int = 50) -> list[str]:
+        self._called("files", session_id, query, limit)
+        self._session(session_id)
+        return ["src/a.py"]
+
     async def prompt(self, session_id: str, request: PromptRequest) -> bool:
         self._called("prompt", session_id, request)
         self._session(session_id)
@@ -363,6 +392,8 @@ class FakeMachine:
                 fork=self.fork,
                 summarize=self.summarize,
             ),
+            diffs=_Names(worktree=self.diff, session=self.session_diff),
+            composing=_Names(options=self.options, files=self.files),
             asks=_Names(list=self.asks, reply=self.reply),
             events=_Names(subscribe=self.subscribe, session=self.session),
             start=self.start,
@@ -432,3 +463,24 @@ def worktree(path: str = "/repo/.worktrees/w") -> Worktree:
         operation=None,
         last_activity=None,
     )
+
+
+def diff() -> Diff:
+    cell = CellChange(
+        kind="added", cell_type="code", index=0, source_patch="+x\n", outputs_changed=True, metadata_changed=False
+    )
+    notebook = FileDiff(
+        path="a.ipynb",
+        old_path="b.ipynb",
+        status="renamed",
+        additions=1,
+        deletions=0,
+        binary=False,
+        notebook=True,
+        patch="",
+        notebook_diff=[cell],
+    )
+    image = FileDiff(
+        path="i.png", status="untracked", additions=None, deletions=None, binary=True, notebook=False, patch=None
+    )
+    return Diff(files=[notebook, image], truncated=False, against=Against(ref="main", sha="0" * 40))

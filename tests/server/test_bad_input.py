@@ -130,6 +130,13 @@ async def test_broken_activity_parameter_is_answered(http_server_client, jp_base
         ("sessions/ses_1/messages", {"limit": "1e3"}, "limit"),
         ("sessions/ses_1/messages", {"limit": "99999999999999999999"}, "limit"),
         ("sessions/ses_1/messages", {"before": ""}, "before"),
+        ("worktrees/diff", {"against": "HEAD"}, "path"),
+        ("worktrees/diff", {"path": "w"}, "path"),
+        ("worktrees/diff", {"path": "/w", "against": ""}, "against"),
+        ("worktrees/diff", {"path": "/w", "against": "x" * 5000}, "against"),
+        ("sessions/ses_1/files", {"limit": "0"}, "limit"),
+        ("sessions/ses_1/files", {"limit": "201"}, "limit"),
+        ("sessions/ses_1/files", {"query": "x" * 201}, "query"),
     ],
 )
 async def test_wrong_parameters_are_named(ask, told, machine, address, query, field):

@@ -17,6 +17,8 @@ INSTANCE = {
 
 WORKTREES = {"repo_root", "default_base", "worktrees", "sessions_elsewhere"}
 
+DIFF = {"files", "truncated", "against"}
+
 REMOVED = {"removed", "branch_deleted", "rescued"}
 
 CAPABILITIES = {
@@ -38,6 +40,8 @@ ROUTES = [
      ("worktrees", ("/r", False))),
     ("GET", "worktrees/removal", {"path": "/w", "delete_branch": "true"}, None, 200, {"reasons", "safe"},
      ("removal", ("/w", True))),
+    ("GET", "worktrees/diff", {"path": "/w"}, None, 200, DIFF, ("diff", ("/w", "base"))),
+    ("GET", "worktrees/diff", {"path": "/w", "against": "v1 é"}, None, 200, DIFF, ("diff", ("/w", "v1 é"))),
     ("DELETE", "worktrees", {}, {"path": "/w", "accept": ["ignored"]}, 200, REMOVED, None),
     ("DELETE", "worktrees", {"host": "local"}, {"path": "/w"}, 200, REMOVED, None),
     ("GET", "sessions", {"directory": "/r"}, None, 200, {"sessions", "hidden"}, ("sessions", ("/r",))),
@@ -49,6 +53,12 @@ ROUTES = [
     ("GET", "sessions/ses_1/messages", {"limit": "7", "before": "msg_9"}, None, 200, {"messages", "next"},
      ("messages", ("ses_1", 7, "msg_9"))),
     ("GET", "sessions/ses_1/todos", {}, None, 200, {"todos"}, ("todos", ("ses_1",))),
+    ("GET", "sessions/ses_1/diff", {}, None, 200, DIFF, ("session_diff", ("ses_1",))),
+    ("GET", "sessions/ses_1/options", {}, None, 200, {"agents", "models", "commands", "default_model"},
+     ("options", ("ses_1",))),
+    ("GET", "sessions/ses_1/files", {}, None, 200, {"files"}, ("files", ("ses_1", "", 50))),
+    ("GET", "sessions/ses_1/files", {"query": "ldr", "limit": "7"}, None, 200, {"files"},
+     ("files", ("ses_1", "ldr", 7))),
     ("POST", "sessions/ses_1/prompt", {}, {"text": "go", "files": ["a.py"]}, 202, {"queued"},
      ("prompt", ("ses_1", PromptRequest(text="go", files=["a.py"])))),
     ("POST", "sessions/ses_1/shell", {}, {"command": "ls"}, 202, {"accepted"}, ("shell", ("ses_1", "ls"))),

@@ -222,3 +222,12 @@ def panel(lab_page: tuple[Any, Faults]) -> Iterator[Any]:
             button.click()
     yield panel
     faults.none()
+    tidy(page)
+
+
+def tidy(page: Any) -> None:
+    """Close the tabs of sessions and what was told of them: the next scene knows nothing of them."""
+    close = page.locator(".lm-TabBar-tab[data-ocman-status] .lm-TabBar-tabCloseIcon")
+    for _ in range(close.count()):
+        close.first.click()
+    page.evaluate("document.querySelectorAll('.jp-Notification-Toast-Close').forEach(one => one.click())")

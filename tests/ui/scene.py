@@ -17,14 +17,28 @@ import tornado.netutil
 import tornado.web
 
 from ocman_jupyter import __version__
-from ocman_jupyter.errors import BranchNameConflict, InvalidBranch, NotARepository, NotFound, OcmanError
+from ocman_jupyter.errors import (
+    BranchNameConflict,
+    InvalidBranch,
+    NotARepository,
+    NotFound,
+    OcmanError,
+    SessionBusy,
+    WouldLoseWork,
+)
 from ocman_jupyter.hosts.host import (
     Ask,
     Base,
     Capabilities,
+    LossReason,
     Progress,
+    Removal,
+    Removed,
+    RemoveRequest,
     ReplyRequest,
+    Rescued,
     Session,
+    SessionRequest,
     Snapshot,
     Tool,
     Worktree,
@@ -120,6 +134,7 @@ class Scene(FakeMachine):
         self.known: dict[str, Session] = {}
         self.pending: dict[str, Ask] = {}
         self.running: set[str] = set()
+        self.losses: list[LossReason] = []
         self.here: str | None = None
         """The repository that any folder which is not in one stands for: the folder of the file browser."""
         self.set("quiet")
@@ -136,6 +151,7 @@ class Scene(FakeMachine):
         self.known = {}
         self.pending = {}
         self.running = {ANALYSIS}
+        self.losses = []
         self.here = ANALYSIS
         self.calls.clear()
         self.hold = None
@@ -240,6 +256,14 @@ class Scene(FakeMachine):
         self.repositories[repository] = [one for one in known if one.path != tree.path] + [tree]
         self.tell("worktree.changed", **tree.model_dump(exclude={"sessions"}))
 
+    def lose(self, *reasons: dict[str, Any]) -> None:
+        """What the removal of any worktree would lose from now on."""
+        self.losses = [LossReason.model_validate(reason) for reason in reasons]
+
+    def refuse(self, message: str) -> None:
+        """The next call does not work."""
+        self.fail = NotFound(message)
+
     def tools(self, missing: list[dict[str, Any]], version: str = __version__) -> None:
         self.missing, self.version = missing, version
 
@@ -341,6 +365,66 @@ class Scene(FakeMachine):
         await super().abort(session_id)
         self.update(session_id, status="idle")
 
+    async def rename(self, session_id: str, title: str) -> Session:
+        await super().rename(session_id, title)
+        self.update(session_id, title=title)
+        return self.known[session_id]
+
+    async def delete(self, session_id: str) -> None:
+        await super().delete(session_id)
+        self.forget(session_id)
+
+    async def fork(
+        self, session_id: str, message_id: str | None = None, request_id: str | None = None
+    ) -> Session:
+        await super().fork(session_id, message_id, request_id)
+        return self._begin(self.known[session_id].directory, f"{self.known[session_id].title} (fork)")
+
+    async def create_session(self, request: SessionRequest, progress: Progress | None = None) -> Session:
+        self._called("create_session", request)
+        assert request.directory is not None
+        return self._begin(request.directory, request.title or "New session")
+
+    def _begin(self, directory: str, title: str) -> Session:
+        for root, trees in self.repositories.items():
+            for tree in trees:
+                if tree.path == directory:
+                    made = session(f"ses_{len(self.known)}", title, tree, root, age=0)
+                    self.known[made.id] = made
+                    self.tell("session.updated", **made.model_dump())
+                    return made
+        raise NotARepository(f"{directory} is not inside a git repository.")
+
+    async def stop(self, directory: str, force: bool = False) -> None:
+        await super().stop(directory, force)
+        busy = [one.id for one in self.known.values() if one.status == "busy" and one.repo_root == directory]
+        if busy and not force:
+            raise SessionBusy(details={"sessions": busy})
+        self.tell("instance.changed", **{**self._instances[0], "state": "stopped"})
+        self.running.discard(directory)
+
+    async def removal(self, path: str, delete_branch: bool = False) -> Removal:
+        await super().removal(path, delete_branch)
+        return Removal(reasons=self.losses, safe=not self.losses)
+
+    async def remove(self, request: RemoveRequest) -> Removed:
+        self._called("remove", request)
+        rescue = request.rescue if request.rescue_to else []
+        left = [one for one in self.losses if one.code not in (*request.accept, *rescue)]
+        if left:
+            raise WouldLoseWork(details={"reasons": [one.model_dump() for one in left]})
+        for root, trees in self.repositories.items():
+            if any(tree.path == request.path for tree in trees):
+                self.repositories[root] = [tree for tree in trees if tree.path != request.path]
+                self.tell("worktree.removed", path=request.path, repo_root=root)
+        rescued = [
+            Rescued(path=item.path, to=f"{request.rescue_to}/{item.path}", bytes=item.bytes or 0)
+            for one in self.losses
+            if one.code in rescue
+            for item in one.items
+        ]
+        return Removed(branch_deleted=request.delete_branch, rescued=rescued)
+
     def subscribe(self) -> Any:
         return _Place(self)
 
@@ -375,7 +459,7 @@ class _Direct(tornado.web.RequestHandler):
     def post(self) -> None:
         wish = json.loads(self.request.body)
         try:
-            answer = getattr(self._scene, wish.pop("do"))(**wish)
+            answer = getattr(self._scene, wish.pop("do"))(*wish.pop("items", ()), **wish)
         except OcmanError as error:
             answer = error.to_json()
         self.finish(json.dumps(answer))

@@ -26,6 +26,15 @@ def test_the_panel_opens_in_notebook_7_and_the_page_has_no_errors(browser: Any, 
         expect(panel.get_by_role("treeitem", name="Session Fix the loader, needs you")).to_be_visible()
         lab.scene("update", session_id="ses_explore", status="busy")
         expect(panel.get_by_role("treeitem", name="Session Explore data, busy")).to_be_visible()
+        # The main area is the document's: a session stands beside it, one at a time.
+        for title in ("Explore data", "Try polars instead of pandas"):
+            panel.get_by_role("treeitem", name=f"Session {title}").click()
+            expect(page.locator(".ocman-Session").get_by_role("heading", name=title)).to_be_visible()
+            expect(page.locator(".ocman-Session")).to_have_count(1)
+        page.get_by_role("button", name="More for this session").click()
+        page.get_by_role("menuitem", name="Rename Session").click()
+        expect(page.get_by_role("dialog").get_by_role("textbox")).to_have_value("Try polars instead of pandas")
+        page.keyboard.press("Escape")
         faults.found = [fault for fault in faults.found if fault != NOTEBOOKS_OWN]
         faults.none()
     finally:

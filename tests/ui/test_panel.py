@@ -189,8 +189,14 @@ def test_what_cannot_be_made_says_why_where_it_stands(
     lab_page[1].found.clear()  # the browser reports each refused request
 
 
+def choose(row: Any, item: str) -> None:
+    """Choose from the menu of a row."""
+    row.click(button="right")
+    row.page.get_by_role("menuitem", name=item, exact=True).click()
+
+
 def test_the_details_of_a_session_and_its_abort(lab: Lab, work: Any) -> None:
-    row(work, "Session Write tests for the loader").click()
+    choose(row(work, "Session Write tests for the loader"), "Show Details")
     details = work.get_by_role("region", name="Session Write tests for the loader")
     expect(details).to_contain_text("/data/lab/.worktrees/analysis/fix-loader")
     expect(details).to_contain_text("ses_tests")
@@ -217,6 +223,8 @@ def test_arrows_home_end_enter_and_letters_move_through_the_tree(work: Any) -> N
     expect(row(work, "Session Explore data")).to_be_focused()
     page.keyboard.press("Enter")
     expect(row(work, "Session Explore data")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".ocman-Session textarea")).to_be_focused()
+    row(work, "Session Explore data").focus()
     page.keyboard.press("ArrowLeft")
     expect(row(work, "Worktree main")).to_be_focused()
     page.keyboard.press("End")
@@ -284,7 +292,19 @@ def test_what_is_missing_and_another_version_are_told(lab: Lab, panel: Any) -> N
 def test_two_thousand_sessions_are_drawn_and_stay_live(lab: Lab, panel: Any) -> None:
     lab.show(panel, "many")
     expect(row(panel, "Repository analysis, running, 200 worktrees")).to_be_visible()
-    expect(row(panel, "Session Session 1999")).to_have_count(1)
+    assert panel.get_by_role("treeitem").count() < 150
+    row(panel, "Repository analysis").focus()
+    panel.page.keyboard.press("End")
+    expect(row(panel, "Session Session 1999")).to_be_focused()
+    last = panel.get_by_role("treeitem").last
+    assert last.get_attribute("aria-posinset") == last.get_attribute("aria-setsize") == "10"
+    panel.page.keyboard.press("Home")
+    expect(row(panel, "Repository analysis")).to_be_focused()
+    expect(row(panel, "Session Session 0")).to_have_count(1)
+    panel.locator(".ocman-Scroll").evaluate("box => { box.scrollTop = 10_000; }")
+    expect(row(panel, "Worktree idea-037")).to_be_in_viewport()
+    expect(row(panel, "Repository analysis")).to_have_count(1)  # the way in by keyboard
+    panel.locator(".ocman-Scroll").evaluate("box => { box.scrollTop = 0; }")
     started = time.monotonic()
     lab.scene("update", session_id="ses_0000", status="busy")
     expect(row(panel, "Session Session 0, busy")).to_have_count(1)

@@ -33,13 +33,14 @@ export function IconButton({
   icon,
   label,
   busy,
+  className = '',
   ...rest
-}: Plain & { icon: LabIcon; label: string; busy?: boolean }): JSX.Element {
+}: Plain & { icon: LabIcon; label: string; busy?: boolean; className?: string }): JSX.Element {
   return (
     <button
       {...rest}
       type="button"
-      className={`ocman-IconButton${busy ? ' ocman-mod-spinning' : ''}`}
+      className={`ocman-IconButton${busy ? ' ocman-mod-spinning' : ''} ${className}`.trim()}
       title={label}
       aria-label={label}
     >

@@ -4,12 +4,13 @@
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon, closeIcon, copyIcon } from '@jupyterlab/ui-components';
+import { askText } from '../asks';
 import { OcmanModel } from '../model';
 import { keyOf } from '../state';
 import { Button, ErrorText, Foreign, IconButton } from './button';
 import { StatusGlyph } from './glyph';
 import { worktreeOf } from './rows';
-import { age, askText, statusWord, worktreeTitle } from './words';
+import { age, statusWord, worktreeTitle } from './words';
 
 interface Props {
   model: OcmanModel;

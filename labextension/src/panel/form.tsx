@@ -4,9 +4,10 @@
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ApiError } from '../errors';
-import { OcmanModel, currentRepository } from '../model';
+import { OcmanModel } from '../model';
 import { LOCAL, WorktreePlan, WorktreeRequest } from '../records';
-import { keyOf } from '../state';
+import { Repository, isWithin, keyOf } from '../state';
+import { currentRepository } from '../subject';
 import { branchFor } from './branch';
 import { Button, ErrorText } from './button';
 import { baseText } from './words';
@@ -17,6 +18,8 @@ interface Props {
   isLive: boolean;
   /** The key of the repository that is chosen at first. */
   repository: string | null;
+  /** A folder whose repository is chosen at first. */
+  directory?: string;
   onClose: () => void;
   /** The request is on its way; its row stands in the tree of this repository. */
   onCreate: (repository: string) => void;
@@ -31,9 +34,14 @@ export function NewSessionForm(props: Props): JSX.Element {
   const { model, trans, isLive, onClose, onCreate } = props;
   const repositories = [...model.state.repositories.values()];
   const [chosen, setChosen] = React.useState(
-    props.repository ?? currentRepository(model)?.key ?? repositories[0]?.key ?? OTHER
+    () =>
+      props.repository ??
+      (props.directory === undefined
+        ? (currentRepository(model)?.key ?? repositories[0]?.key)
+        : repositories.find(one => holds(one, props.directory!))?.key) ??
+      OTHER
   );
-  const [folder, setFolder] = React.useState(model.place?.directory ?? '');
+  const [folder, setFolder] = React.useState(props.directory ?? model.place?.directory ?? '');
   const [name, setName] = React.useState('');
   const [prompt, setPrompt] = React.useState('');
   const field = React.useRef<HTMLInputElement>(null);
@@ -135,6 +143,11 @@ export function NewSessionForm(props: Props): JSX.Element {
       </div>
     </section>
   );
+}
+
+function holds(repository: Repository, directory: string): boolean {
+  const paths = [repository.root, ...repository.worktrees.keys()];
+  return repository.host === LOCAL && paths.some(path => isWithin(directory, path));
 }
 
 /** What the server would do, or why not; `null` until it said so. */

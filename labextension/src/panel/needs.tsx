@@ -3,41 +3,44 @@
  */
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { alwaysPatterns, askText, outcomeText } from '../asks';
 import { OcmanModel } from '../model';
-import { PermissionReply, Question } from '../records';
+import { QuestionFields, isComplete, labelsOf, noAnswers } from '../questions';
+import { PermissionReply } from '../records';
 import { KnownAsk, keyOf } from '../state';
 import { Button, ErrorText, Foreign } from './button';
 import { useSettled } from './hooks';
 import { worktreeOf } from './rows';
-import { age, alwaysPatterns, askText, outcomeText, worktreeTitle } from './words';
-
-/** A click or keystroke that was meant for something else allows nothing, in milliseconds. */
-export const SETTLE = 350;
+import { age, worktreeTitle } from './words';
 
 interface Props {
   model: OcmanModel;
   trans: TranslationBundle;
   now: number;
   isLive: boolean;
+  /** How long an ask must have stood before it can be allowed, in milliseconds. */
+  settleTime: number;
   onShow: (sessionKey: string) => void;
 }
 
 export function NeedsYou(props: Props): JSX.Element | null {
-  const { model, trans } = props;
+  const { model, trans, settleTime } = props;
   const asks = [...model.state.asks];
   // A new ask moves the others, and so does one that is over and shrinks: all settle anew, so that the pointer cannot
   // meet another ask than the one that was read.
   const places = asks.map(([key, { phase }]) => `${key} ${phase === 'done'}`).join('\n');
-  const settled = useSettled(places, SETTLE);
+  const settled = useSettled(places, settleTime);
+  const section = React.useRef<HTMLElement>(null);
+  const focus = useKeptFocus(section);
   if (!asks.length) {
     return null;
   }
   const open = asks.filter(([, known]) => known.phase !== 'done').length;
   return (
-    <section className="ocman-Needs" aria-label={trans.__('Needs you')}>
+    <section ref={section} className="ocman-Needs" aria-label={trans.__('Needs you')} {...focus}>
       <h2 className="ocman-SectionTitle">
-        {trans.__('Needs you')}
-        <span className="ocman-Count">{open}</span>
+        {open ? trans.__('Needs you') : trans.__('Answered')}
+        {open > 0 && <span className="ocman-Count">{open}</span>}
       </h2>
       <ul className="ocman-Needs-list" aria-label={trans.__('Needs your answer')}>
         {asks.map(([key, known]) => (
@@ -46,6 +49,33 @@ export function NeedsYou(props: Props): JSX.Element | null {
       </ul>
     </section>
   );
+}
+
+/** An answered ask takes its buttons away: the focus goes to the next ask, and to the tree after the last. */
+function useKeptFocus(section: React.RefObject<HTMLElement>) {
+  const hadFocus = React.useRef(false);
+  const panel = React.useRef<HTMLElement | null>(null);
+  React.useLayoutEffect(() => {
+    panel.current = section.current?.closest<HTMLElement>('.ocman-Panel') ?? panel.current;
+    if (hadFocus.current && document.activeElement === document.body) {
+      const next =
+        section.current?.querySelector<HTMLElement>('.ocman-Ask:not(.ocman-mod-done) .ocman-Ask-head:enabled') ??
+        section.current?.querySelector<HTMLElement>('.ocman-Ask-head:enabled') ??
+        panel.current?.querySelector<HTMLElement>('.ocman-Row[tabindex="0"]');
+      next?.focus();
+      hadFocus.current = section.current !== null;
+    }
+  });
+  return {
+    onFocus: () => void (hadFocus.current = true),
+    onBlur: (event: React.FocusEvent) => {
+      const left = event.target;
+      setTimeout(() => {
+        // A button that went away took the focus with it; that is not the user leaving.
+        hadFocus.current = !left.isConnected || !!section.current?.contains(document.activeElement);
+      });
+    }
+  };
 }
 
 /** The worktree and the title that tell an ask's session. */
@@ -125,6 +155,7 @@ function Permission(props: AnswerProps & { object: string }): JSX.Element {
         <Button
           mood="accept"
           blocked={!idle || !settled}
+          data-reply="once"
           onClick={reply('once')}
           aria-label={trans.__('Allow once, %1, %2', name, object)}
         >
@@ -133,6 +164,7 @@ function Permission(props: AnswerProps & { object: string }): JSX.Element {
         {always.length > 0 && (
           <Button
             blocked={!idle || !settled}
+            data-reply="always"
             onClick={reply('always')}
             title={always.join('\n')}
             aria-label={trans.__('Allow always %1, %2', always.join(', '), name)}
@@ -142,6 +174,7 @@ function Permission(props: AnswerProps & { object: string }): JSX.Element {
         )}
         <Button
           blocked={!idle}
+          data-reply="reject"
           onClick={reply('reject')}
           aria-label={trans.__('Reject, %1, %2', name, object)}
         >
@@ -156,30 +189,22 @@ function Permission(props: AnswerProps & { object: string }): JSX.Element {
 function Questions(props: AnswerProps): JSX.Element {
   const { model, askKey, known, trans, isLive, name } = props;
   const { questions, id } = known.ask;
-  const [answers, setAnswers] = React.useState<readonly (readonly string[])[]>(() => questions.map(() => []));
+  const [answers, setAnswers] = React.useState(() => noAnswers(questions));
   const idle = known.phase === 'open' && isLive;
-  const complete = answers.every(answer => answer.some(label => label.trim()));
-  const answer = (index: number, labels: string[]) =>
-    setAnswers(answers.map((old, i) => (i === index ? labels : old)));
   return (
     <>
-      {questions.map((question, i) => (
-        <QuestionField
-          key={i}
-          name={`ocman-${id}-${i}`}
-          question={question}
-          answer={answers[i]}
-          onAnswer={labels => answer(i, labels)}
-          trans={trans}
-        />
-      ))}
+      <QuestionFields
+        name={`ocman-${id}`}
+        questions={questions}
+        answers={answers}
+        onAnswers={setAnswers}
+        trans={trans}
+      />
       <div className="ocman-Ask-buttons">
         <Button
           mood="accept"
-          blocked={!idle || !complete}
-          onClick={() =>
-            void model.reply(askKey, { answers: answers.map(labels => labels.filter(label => label.trim())) })
-          }
+          blocked={!idle || !isComplete(answers)}
+          onClick={() => void model.reply(askKey, { answers: labelsOf(answers) })}
           aria-label={trans.__('Answer, %1', name)}
         >
           {trans.__('Answer')}
@@ -194,50 +219,5 @@ function Questions(props: AnswerProps): JSX.Element {
         {known.phase === 'sending' && <span className="ocman-Ask-sending">{trans.__('Sending…')}</span>}
       </div>
     </>
-  );
-}
-
-function QuestionField(props: {
-  name: string;
-  question: Question;
-  answer: readonly string[];
-  onAnswer: (labels: string[]) => void;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { name, question, answer, onAnswer, trans } = props;
-  const labels = (question.options ?? []).map(option => option.label);
-  const own = answer.find(label => !labels.includes(label)) ?? '';
-  const choose = (label: string, chosen: boolean) => {
-    const others = question.multiple ? answer.filter(one => one !== label) : [];
-    onAnswer(chosen ? [...others, label] : others);
-  };
-  return (
-    <fieldset className="ocman-Question">
-      <legend dir="auto">{question.question}</legend>
-      {(question.options ?? []).map(option => (
-        <label key={option.label} title={option.description}>
-          <input
-            type={question.multiple ? 'checkbox' : 'radio'}
-            name={name}
-            checked={answer.includes(option.label)}
-            onChange={event => choose(option.label, event.target.checked)}
-          />
-          <bdi>{option.label}</bdi>
-        </label>
-      ))}
-      {question.custom !== false && (
-        <input
-          type="text"
-          className="ocman-Input"
-          value={own}
-          placeholder={trans.__('In your own words')}
-          aria-label={trans.__('Own answer to: %1', question.question)}
-          onChange={event => {
-            const chosen = question.multiple ? answer.filter(label => labels.includes(label)) : [];
-            onAnswer(event.target.value ? [...chosen, event.target.value] : chosen);
-          }}
-        />
-      )}
-    </fieldset>
   );
 }

@@ -4,8 +4,10 @@
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
-import { OcmanModel, currentRepository } from '../model';
-import { keyOf } from '../state';
+import { Actions } from '../actions';
+import { OcmanModel } from '../model';
+import { Preferences } from '../preferences';
+import { currentRepository, subjectOf } from '../subject';
 import { Button, IconButton } from './button';
 import { SessionDetails } from './details';
 import { NewSessionForm } from './form';
@@ -19,15 +21,22 @@ import { PanelView } from './view';
 interface Props {
   model: OcmanModel;
   view: PanelView;
+  actions: Actions;
+  preferences: Preferences;
   trans: TranslationBundle;
+  /** Open the session with this key. */
+  onOpen: (sessionKey: string) => void;
 }
 
 /** Ages are told anew so often, in milliseconds. */
 const AGES = 30_000;
 
-export function Panel({ model, view, trans }: Props): JSX.Element {
+export function Panel(props: Props): JSX.Element {
+  const { model, view, actions: work, preferences, trans, onOpen } = props;
   useSignal(model.changed);
   useSignal(view.changed);
+  useSignal(work.changed);
+  useSignal(preferences.changed);
   const now = useNow(AGES);
   const panel = React.useRef<HTMLDivElement>(null);
   const isLive = model.connection.phase === 'live';
@@ -49,25 +58,13 @@ export function Panel({ model, view, trans }: Props): JSX.Element {
     }
   }, [tree, view.isVisible, isLive]);
 
-  // A new worktree session is looked at as soon as it is there.
-  React.useEffect(() => {
-    const show = (_: unknown, made: { host: string; session_id: string | null }) => {
-      if (made.session_id) {
-        view.session = keyOf(made.host, made.session_id);
-      }
-    };
-    model.creations.made.connect(show);
-    return () => {
-      model.creations.made.disconnect(show);
-    };
-  }, [model, view]);
-
   const focusTree = () => panel.current?.querySelector<HTMLElement>('.ocman-Tree [tabindex="0"]')?.focus();
-  const actions = React.useMemo(() => rowActions(model, view), [model, view]);
+  const actions = React.useMemo(() => rowActions(model, view, work, onOpen), [model, view, work, onOpen]);
+  const selected = view.current ?? view.session;
 
   return (
     <div ref={panel} className={`ocman-Panel-content${model.isLoaded && !isLive ? ' ocman-mod-stale' : ''}`}>
-      <header className="ocman-Header">
+      <div className="ocman-Header">
         <h1>{trans.__('ocman')}</h1>
         <button
           type="button"
@@ -86,16 +83,21 @@ export function Panel({ model, view, trans }: Props): JSX.Element {
           busy={model.isRefreshing}
           onClick={() => void model.refresh(shownRepositories(tree))}
         />
-      </header>
+      </div>
       <Notices model={model} trans={trans} />
-      <NeedsYou model={model} trans={trans} now={now} isLive={isLive} onShow={key => (view.session = key)} />
+      <NeedsYou
+        {...{ model, trans, now, isLive }}
+        settleTime={preferences.chosen.settleTime}
+        onShow={onOpen}
+      />
       {view.form && (
         <NewSessionForm
-          key={view.form.repository ?? ''}
+          key={`${view.form.repository} ${view.form.directory}`}
           model={model}
           trans={trans}
           isLive={isLive}
           repository={view.form.repository}
+          directory={view.form.directory}
           onClose={() => {
             view.form = null;
             focusTree();
@@ -112,7 +114,8 @@ export function Panel({ model, view, trans }: Props): JSX.Element {
         {tree.rows.length > 0 && (
           <Tree
             rows={tree.rows}
-            selected={view.session && `session\n${view.session}`}
+            selected={selected && `session\n${selected}`}
+            problems={work.problems}
             {...{ trans, now, isLive, actions }}
           />
         )}
@@ -134,13 +137,18 @@ export function Panel({ model, view, trans }: Props): JSX.Element {
   );
 }
 
-function rowActions(model: OcmanModel, view: PanelView): RowActions {
+function rowActions(
+  model: OcmanModel,
+  view: PanelView,
+  work: Actions,
+  onOpen: (sessionKey: string) => void
+): RowActions {
   return {
     toggle: (row, open) => view.toggle(row.key, open),
     activate: row => {
       switch (row.kind) {
         case 'session':
-          view.session = sessionKey(row);
+          onOpen(sessionKey(row));
           break;
         case 'more':
           view.unfold(row.parent!);
@@ -153,8 +161,28 @@ function rowActions(model: OcmanModel, view: PanelView): RowActions {
     },
     newHere: row => (view.form = { repository: repositoryOf(row) }),
     retry: row => row.kind === 'creation' && void model.creations.retry(row.creation.id),
-    dismiss: row => row.kind === 'creation' && model.creations.dismiss(row.creation.id)
+    dismiss: row =>
+      row.kind === 'creation' ? model.creations.dismiss(row.creation.id) : work.dismiss(row.key),
+    aim: row => (view.target = row && subjectOf(row)),
+    onMenu: row => (view.menuTarget = subjectOf(row)),
+    openMenu: (_, element) => openMenu(element)
   };
+}
+
+/** Lab's own context menu for what stands at the element. */
+export function openMenu(element: Element): void {
+  const { left, bottom } = element.getBoundingClientRect();
+  const isRow = element.matches('.ocman-Row');
+  element.dispatchEvent(
+    new MouseEvent('contextmenu', {
+      bubbles: true,
+      cancelable: true,
+      button: 2,
+      clientX: left + (isRow ? 24 : 0),
+      clientY: bottom,
+      view: window
+    })
+  );
 }
 
 function repositoryOf(row: Row): string | null {
@@ -225,7 +253,12 @@ function Filter({
 }
 
 /** What to do next when there is little or nothing to see. */
-function Empty({ model, view, trans, tree }: Props & { tree: Rows }): JSX.Element | null {
+function Empty({
+  model,
+  view,
+  trans,
+  tree
+}: Pick<Props, 'model' | 'view' | 'trans'> & { tree: Rows }): JSX.Element | null {
   const late = useSettled(model, 300);
   const { place, state } = model;
   if (!model.isLoaded) {
@@ -280,11 +313,11 @@ function Footer({ model, trans }: { model: OcmanModel; trans: TranslationBundle 
       ? trans.__('OpenCode %1, not running', installed)
       : '';
   return (
-    <footer className="ocman-Footer">
+    <div className="ocman-Footer">
       <span className={`ocman-Connection ocman-mod-${phase}`} role="status">
         {word}
       </span>
       <span className="ocman-Footer-facts">{facts}</span>
-    </footer>
+    </div>
   );
 }

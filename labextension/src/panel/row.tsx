@@ -3,13 +3,14 @@
  */
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
-import { addIcon, caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
+import { addIcon, caretDownIcon, caretRightIcon, ellipsesIcon } from '@jupyterlab/ui-components';
+import { Problem } from '../actions';
 import { branchIcon } from '../icons';
-import { Button, Foreign, IconButton } from './button';
+import { Button, ErrorText, Foreign, IconButton } from './button';
 import { StatusGlyph } from './glyph';
 import { CreationRow, ElsewhereRow, RepositoryRow, Row, SessionRow, WorktreeRow } from './rows';
 import { RowActions } from './tree';
-import { age, changedFiles, instanceWord, statusWord, worktreeTags, worktreeTitle } from './words';
+import { age, changedFiles, instanceWord, rowTitle, statusWord, worktreeTags, worktreeTitle } from './words';
 
 interface Props<R extends Row = Row> {
   row: R;
@@ -18,17 +19,21 @@ interface Props<R extends Row = Row> {
   isLive: boolean;
   /** The row that Tab reaches, and with it its buttons. */
   isActive: boolean;
+  /** What was done to it and did not work. */
+  problem?: Problem;
   actions: RowActions;
 }
 
 /** Drawn again only when something in the row, or its age, is different. */
 export const RowView = React.memo(AnyRow, (a, b) => {
-  const same = a.isActive === b.isActive && a.isLive === b.isLive && a.now === b.now && a.trans === b.trans;
-  return same && shallowEqual(a.row, b.row);
+  const { row: rowA, ...restA } = a;
+  const { row: rowB, ...restB } = b;
+  return shallowEqual(restA, restB) && shallowEqual(rowA, rowB);
 });
 
 function AnyRow(props: Props): JSX.Element {
-  const { row, actions } = props;
+  const { row, trans, isActive, problem, actions } = props;
+  const hasMenu = row.kind === 'repository' || row.kind === 'worktree' || row.kind === 'session';
   const Caret = row.expanded ? caretDownIcon : caretRightIcon;
   const toggle = (event: React.MouseEvent) => {
     event.stopPropagation();
@@ -40,6 +45,26 @@ function AnyRow(props: Props): JSX.Element {
         {row.expanded !== null && <Caret.react tag="span" width="16px" height="16px" />}
       </span>
       {content(props)}
+      {hasMenu && (
+        <IconButton
+          icon={ellipsesIcon}
+          label={trans.__('Actions for %1', rowTitle(row))}
+          aria-haspopup="menu"
+          tabIndex={isActive ? 0 : -1}
+          onClick={event => actions.openMenu(row, event.currentTarget)}
+        />
+      )}
+      {problem && (
+        <span className="ocman-Row-problem">
+          <ErrorText error={problem.error} />
+          <Button tabIndex={isActive ? 0 : -1} onClick={problem.retry}>
+            {trans.__('Retry')}
+          </Button>
+          <Button tabIndex={isActive ? 0 : -1} onClick={() => actions.dismiss(row)}>
+            {trans.__('Dismiss')}
+          </Button>
+        </span>
+      )}
     </>
   );
 }
@@ -85,6 +110,7 @@ function RepositoryContent({ row, trans, isLive, isActive, actions }: Props<Repo
         {instanceWord(row.instance, trans)}
       </span>
       <IconButton
+        className="ocman-mod-first"
         icon={addIcon}
         label={trans.__('New worktree session in %1', repository.name)}
         tabIndex={isActive ? 0 : -1}

@@ -339,8 +339,10 @@ function parentOf(path: string): string | null {
   return cut < 0 ? null : cut === 0 ? (path === '/' ? null : '/') : path.slice(0, cut);
 }
 
+const COLLATOR = new Intl.Collator(undefined, { numeric: true });
+
 function byName(a: string, b: string): number {
-  return a.localeCompare(b, undefined, { numeric: true }) || (a < b ? -1 : a > b ? 1 : 0);
+  return COLLATOR.compare(a, b) || (a < b ? -1 : a > b ? 1 : 0);
 }
 
 function fold(text: string): string {

@@ -1,16 +1,22 @@
 /**
  * The tree of repositories, worktrees and sessions, and its keyboard.
+ *
+ * Only the rows in sight are in the page; the one with the focus always is.
  */
 import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { Problem } from '../actions';
 import { RowView } from './row';
 import { Row } from './rows';
-import { rowName } from './words';
+import { pieces, sightOf } from './window';
+import { rowName, rowTitle } from './words';
 
 interface Props {
   rows: readonly Row[];
-  /** The key of the row whose details are shown. */
+  /** The key of the row that is looked at elsewhere: in a tab, or in the details. */
   selected: string | null;
+  /** What did not work, by the key of its row. */
+  problems: ReadonlyMap<string, Problem>;
   trans: TranslationBundle;
   now: number;
   isLive: boolean;
@@ -25,49 +31,69 @@ export interface RowActions {
   newHere(row: Row): void;
   retry(row: Row): void;
   dismiss(row: Row): void;
+  /** The row that commands are about from now on. */
+  aim(row: Row | null): void;
+  /** Ask for the menu of the row that this element is, or is in. */
+  openMenu(row: Row, element: Element): void;
+  /** The menu of this row was asked for. */
+  onMenu(row: Row): void;
 }
 
-export function Tree({ rows, selected, trans, now, isLive, actions }: Props): JSX.Element {
+const ROW_HEIGHT = 24;
+
+/** Letters that come within this time belong together, in milliseconds. */
+const ONE_WORD = 700;
+
+export function Tree(props: Props): JSX.Element {
+  const { rows, selected, problems, trans, now, isLive, actions } = props;
   const root = React.useRef<HTMLDivElement>(null);
   const [active, setActive] = React.useState<string | null>(null);
   const at = rows.findIndex(row => row.key === active);
   const lastAt = React.useRef(0);
-  const typed = React.useRef({ text: '', time: 0 });
 
   // The row that had the focus can go away while agents work: its neighbour takes over.
   const index = at >= 0 ? at : Math.min(lastAt.current, rows.length - 1);
+  const selectedAt = rows.findIndex(row => row.key === selected);
   const hadFocus = React.useRef(false);
+  const wanted = React.useRef<number | null>(null);
   React.useLayoutEffect(() => {
     lastAt.current = Math.max(index, 0);
-    if (hadFocus.current && document.activeElement === document.body) {
+    if (wanted.current !== null) {
+      focusRow(root.current, wanted.current);
+      wanted.current = null;
+    } else if (hadFocus.current && document.activeElement === document.body) {
       focusRow(root.current, index);
     }
   });
+  const target = rows[index] as Row | undefined;
+  React.useEffect(() => {
+    actions.aim(target ?? null);
+  }, [actions, target]);
 
   // The details take room from the tree; the row that they are of stays in sight.
   React.useEffect(() => {
-    rowElement(
-      root.current,
-      rows.findIndex(row => row.key === selected)
-    )?.scrollIntoView({ block: 'nearest' });
+    rowElement(root.current, selectedAt)?.scrollIntoView({ block: 'nearest' });
   }, [selected]);
+
+  const drawn = useDrawn(root, rows, problems, new Set([index, selectedAt]));
 
   const moveTo = (index: number) => {
     if (index >= 0 && index < rows.length) {
       setActive(rows[index].key);
-      focusRow(root.current, index);
+      if (rowElement(root.current, index)) {
+        focusRow(root.current, index);
+      } else {
+        wanted.current = index;
+      }
     }
   };
 
+  const typeAhead = useTypeAhead(root, rows, index);
+
   const onKeyDown = (event: React.KeyboardEvent) => {
     const row = rows[index];
-    if (
-      !row ||
-      event.target !== rowElement(root.current, index) ||
-      event.ctrlKey ||
-      event.altKey ||
-      event.metaKey
-    ) {
+    const element = rowElement(root.current, index);
+    if (!row || !element || event.target !== element || event.ctrlKey || event.altKey || event.metaKey) {
       return;
     }
     switch (event.key) {
@@ -93,24 +119,19 @@ export function Tree({ rows, selected, trans, now, isLive, actions }: Props): JS
       case ' ':
         actions.activate(row);
         break;
+      case 'ContextMenu':
+        actions.openMenu(row, element);
+        break;
       default:
-        if (event.key.length !== 1) {
-          return;
+        if (event.key.length === 1) {
+          // The application's shortcuts come first, and they hear of the key only after this.
+          const { key, nativeEvent } = event;
+          setTimeout(() => nativeEvent.defaultPrevented || moveTo(typeAhead(key)));
         }
-        moveTo(typeAhead(event.key));
+        return;
     }
     event.preventDefault();
     event.stopPropagation();
-  };
-
-  /** The next row whose name begins with what was typed in one go. */
-  const typeAhead = (key: string): number => {
-    const time = Date.now();
-    const text = (time - typed.current.time < 700 ? typed.current.text : '') + key.toLocaleLowerCase();
-    typed.current = { text, time };
-    const from = text.length > 1 ? index : index + 1;
-    const order = [...rows.keys()].map(i => (i + from) % rows.length);
-    return order.find(i => plainName(rows[i]).toLocaleLowerCase().startsWith(text)) ?? -1;
   };
 
   return (
@@ -129,59 +150,145 @@ export function Tree({ rows, selected, trans, now, isLive, actions }: Props): JS
         });
       }}
     >
-      {rows.map((row, i) => (
-        <div
-          key={row.key}
-          className={`ocman-Row ocman-mod-${row.kind}`}
-          role="treeitem"
-          aria-level={row.level}
-          aria-expanded={row.expanded ?? undefined}
-          aria-posinset={row.position}
-          aria-setsize={row.siblings}
-          aria-selected={row.key === selected}
-          aria-label={rowName(row, now, trans)}
-          tabIndex={i === index ? 0 : -1}
-          style={{ paddingLeft: (row.level - 1) * 14 + 4 }}
-          onFocus={() => setActive(row.key)}
-          onClick={event => {
-            if (!(event.target as Element).closest('button')) {
-              actions.activate(row);
-            }
-          }}
-        >
-          <RowView
-            row={row}
-            trans={trans}
-            now={now}
-            isLive={isLive}
-            isActive={i === index}
-            actions={actions}
-          />
-        </div>
-      ))}
+      {drawn.map((piece, nth) => {
+        if (piece.kind === 'gap') {
+          return <div key={`gap ${nth}`} role="none" style={{ height: piece.height }} />;
+        }
+        const i = piece.index;
+        const row = rows[i];
+        const problem = problems.get(row.key);
+        return (
+          <div
+            key={row.key}
+            className={`ocman-Row ocman-mod-${row.kind}${problem ? ' ocman-mod-problem' : ''}`}
+            role="treeitem"
+            aria-level={row.level}
+            aria-expanded={row.expanded ?? undefined}
+            aria-posinset={row.position}
+            aria-setsize={row.siblings}
+            aria-selected={row.key === selected}
+            aria-label={rowName(row, now, trans)}
+            tabIndex={i === index ? 0 : -1}
+            data-index={i}
+            {...marks(row)}
+            style={{ paddingLeft: (row.level - 1) * 14 + 4 }}
+            onFocus={() => setActive(row.key)}
+            onContextMenu={() => actions.onMenu(row)}
+            onClick={event => {
+              if (!(event.target as Element).closest('button, .ocman-Error')) {
+                actions.activate(row);
+              }
+            }}
+          >
+            <RowView
+              row={row}
+              trans={trans}
+              now={now}
+              isLive={isLive}
+              isActive={i === index}
+              problem={problem}
+              actions={actions}
+            />
+          </div>
+        );
+      })}
     </div>
   );
 }
 
-function rowElement(root: HTMLElement | null, index: number): HTMLElement | undefined {
-  return root?.children[index] as HTMLElement | undefined;
+/** What the selectors of menus and shortcuts can tell rows apart by. */
+function marks(row: Row): Record<string, string | undefined> {
+  switch (row.kind) {
+    case 'repository':
+      return { 'data-host': row.repository.host, 'data-path': row.repository.root };
+    case 'worktree':
+      return {
+        'data-host': row.repository.host,
+        'data-path': row.worktree.path,
+        'data-state': row.worktree.state,
+        'data-main': row.worktree.is_main ? '' : undefined
+      };
+    case 'session':
+      return { 'data-host': row.session.host, 'data-id': row.session.id, 'data-status': row.session.status };
+    default:
+      return {};
+  }
+}
+
+/** The pieces to draw now; drawn again when other rows come into sight. */
+function useDrawn(
+  root: React.RefObject<HTMLElement>,
+  rows: readonly Row[],
+  problems: ReadonlyMap<string, Problem>,
+  pinned: ReadonlySet<number>
+) {
+  const [sight, setSight] = React.useState(() => sightOf(0, 800));
+  React.useLayoutEffect(() => {
+    const box = root.current?.parentElement;
+    if (!box) {
+      return;
+    }
+    const look = () => {
+      const next = sightOf(box.scrollTop, box.clientHeight);
+      setSight(old => (old.top === next.top && old.bottom === next.bottom ? old : next));
+    };
+    look();
+    box.addEventListener('scroll', look, { passive: true });
+    const resized = new ResizeObserver(look);
+    resized.observe(box);
+    return () => {
+      box.removeEventListener('scroll', look);
+      resized.disconnect();
+    };
+  }, []);
+
+  // Rows with more than a line are few; how high they are is measured.
+  const heights = React.useRef(new Map<string, number>());
+  const tall = new Map<number, number>();
+  rows.forEach(({ kind, key }, i) => {
+    if (kind === 'creation' || problems.has(key)) {
+      tall.set(i, heights.current.get(key) ?? ROW_HEIGHT);
+    }
+  });
+  React.useLayoutEffect(() => {
+    heights.current = new Map(
+      [...tall.keys()].map(i => [rows[i].key, rowElement(root.current, i)?.offsetHeight ?? ROW_HEIGHT])
+    );
+  });
+  return pieces({ count: rows.length, rowHeight: ROW_HEIGHT, tall, pinned, ...sight });
+}
+
+/** The next row whose name begins with what was typed in one go. */
+function useTypeAhead(
+  root: React.RefObject<HTMLElement>,
+  rows: readonly Row[],
+  index: number
+): (key: string) => number {
+  const typed = React.useRef('');
+  const timer = React.useRef<ReturnType<typeof setTimeout>>();
+  React.useEffect(() => () => clearTimeout(timer.current), []);
+  return key => {
+    const tree = root.current;
+    clearTimeout(timer.current);
+    // In the middle of a word a letter is no shortcut: their selectors leave this out.
+    tree?.setAttribute('data-typing', '');
+    timer.current = setTimeout(() => {
+      typed.current = '';
+      tree?.removeAttribute('data-typing');
+    }, ONE_WORD);
+    const text = (typed.current += key.toLocaleLowerCase());
+    const from = text.length > 1 ? index : index + 1;
+    const order = [...rows.keys()].map(i => (i + from) % rows.length);
+    return order.find(i => rowTitle(rows[i]).toLocaleLowerCase().startsWith(text)) ?? -1;
+  };
+}
+
+function rowElement(root: HTMLElement | null, index: number): HTMLElement | null {
+  return index < 0 ? null : (root?.querySelector<HTMLElement>(`[data-index="${index}"]`) ?? null);
 }
 
 function focusRow(root: HTMLElement | null, index: number): void {
   const element = rowElement(root, index);
   element?.focus({ preventScroll: true });
   element?.scrollIntoView({ block: 'nearest' });
-}
-
-function plainName(row: Row): string {
-  switch (row.kind) {
-    case 'repository':
-      return row.repository.name;
-    case 'worktree':
-      return row.worktree.branch ?? row.worktree.name;
-    case 'session':
-      return row.session.title;
-    default:
-      return '';
-  }
 }

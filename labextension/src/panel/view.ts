@@ -3,6 +3,7 @@
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import { IDisposable } from '@lumino/disposable';
+import { Subject } from '../subject';
 
 /** What lasts over a reload of the page. */
 export interface SavedView {
@@ -10,9 +11,10 @@ export interface SavedView {
   activeOnly?: boolean;
 }
 
-/** The form for a new worktree session; `repository` is chosen at first. */
+/** The form for a new worktree session; `repository`, or the one of `directory`, is chosen at first. */
 export interface OpenForm {
   readonly repository: string | null;
+  readonly directory?: string;
 }
 
 export class PanelView implements IDisposable {
@@ -58,6 +60,24 @@ export class PanelView implements IDisposable {
     this._session = key;
     this._changed.emit();
   }
+
+  /** The key of the session whose tab is in front. */
+  get current(): string | null {
+    return this._current;
+  }
+
+  set current(key: string | null) {
+    if (key !== this._current) {
+      this._current = key;
+      this._changed.emit();
+    }
+  }
+
+  /** The row that the keyboard is on; nothing is drawn from it. */
+  target: Subject | null = null;
+
+  /** The row that the open context menu is of. */
+  menuTarget: Subject | null = null;
 
   get form(): OpenForm | null {
     return this._form;
@@ -117,6 +137,7 @@ export class PanelView implements IDisposable {
   private _filter = '';
   private _activeOnly = false;
   private _session: string | null = null;
+  private _current: string | null = null;
   private _form: OpenForm | null = null;
   private _isVisible = false;
   private _disposed = false;

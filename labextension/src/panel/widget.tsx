@@ -5,27 +5,39 @@ import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
+import { Actions } from '../actions';
 import { ocmanIcon } from '../icons';
 import { OcmanModel } from '../model';
+import { Preferences } from '../preferences';
 import { Panel } from './panel';
 import { PanelView } from './view';
 
 /** The attribute of the tab that the style sheet draws as a badge, without its "data-". */
 const COUNT = 'ocman-count';
 
+export interface PanelOptions {
+  model: OcmanModel;
+  view: PanelView;
+  actions: Actions;
+  preferences: Preferences;
+  trans: TranslationBundle;
+  /** Open the session with this key. */
+  onOpen: (sessionKey: string) => void;
+}
+
 export class OcmanPanel extends ReactWidget {
-  constructor(
-    private _model: OcmanModel,
-    readonly view: PanelView,
-    private _trans: TranslationBundle
-  ) {
+  constructor(private _options: PanelOptions) {
     super();
+    const { model, trans, view } = _options;
+    this._model = model;
+    this._trans = trans;
+    this.view = view;
     this.id = 'ocman-panel';
     this.addClass('ocman-Panel');
     this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', _trans.__('ocman sessions'));
+    this.node.setAttribute('aria-label', trans.__('ocman sessions'));
     this.title.icon = ocmanIcon;
-    this.title.caption = _trans.__('ocman');
+    this.title.caption = trans.__('ocman');
     this._model.changed.connect(this._count, this);
   }
 
@@ -36,7 +48,7 @@ export class OcmanPanel extends ReactWidget {
   }
 
   protected override render(): JSX.Element {
-    return <Panel model={this._model} view={this.view} trans={this._trans} />;
+    return <Panel {...this._options} />;
   }
 
   protected override onAfterShow(message: Message): void {
@@ -56,7 +68,18 @@ export class OcmanPanel extends ReactWidget {
 
   protected override onActivateRequest(message: Message): void {
     super.onActivateRequest(message);
-    const row = this.node.querySelector<HTMLElement>('.ocman-Tree [tabindex="0"]');
+    const form = this.node.querySelector('.ocman-Form');
+    if (!this.view.form) {
+      this.focusTree();
+    } else if (form && !form.contains(document.activeElement)) {
+      // One that is not drawn yet takes the focus itself.
+      form.querySelector<HTMLElement>('select, input')?.focus();
+    }
+  }
+
+  /** Put the focus on the row that had it last. */
+  focusTree(): void {
+    const row = this.node.querySelector<HTMLElement>('.ocman-Tree .ocman-Row[tabindex="0"]');
     (row ?? this.node.querySelector<HTMLElement>('button'))?.focus();
   }
 
@@ -74,5 +97,8 @@ export class OcmanPanel extends ReactWidget {
     }
   }
 
+  readonly view: PanelView;
+  private readonly _model: OcmanModel;
+  private readonly _trans: TranslationBundle;
   private _asks = 0;
 }

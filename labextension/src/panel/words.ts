@@ -2,8 +2,7 @@
  * How things are called in the panel: words for states, ages, and the names that a screen reader says.
  */
 import { TranslationBundle } from '@jupyterlab/translation';
-import { Ask, Base, Instance, SessionStatus, Worktree } from '../records';
-import { KnownAsk } from '../state';
+import { Base, Instance, SessionStatus, Worktree } from '../records';
 import { ElsewhereRow, RepositoryRow, Row, SessionRow, WorktreeRow } from './rows';
 
 export function statusWord(status: SessionStatus, trans: TranslationBundle): string {
@@ -127,69 +126,6 @@ export function worktreeTitle(worktree: Worktree): string {
   );
 }
 
-/** Characters that show nothing, or turn others round, as their code: what is allowed must be what is read. */
-export function visible(text: string): string {
-  return text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
-    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  );
-}
-
-/** What an ask is about: the deed and its object. */
-export function askText(ask: Ask, trans: TranslationBundle): { deed: string; object: string } {
-  const { deed, object } = plainAskText(ask, trans);
-  return { deed, object: ask.kind === 'permission' ? visible(object) : object };
-}
-
-function plainAskText(ask: Ask, trans: TranslationBundle): { deed: string; object: string } {
-  if (ask.kind === 'question') {
-    return { deed: trans.__('asks'), object: ask.questions[0]?.question ?? '' };
-  }
-  const said = (name: string): string | null => {
-    const value = ask.metadata?.[name];
-    return typeof value === 'string' && value ? value : null;
-  };
-  const patterns = ask.patterns.join(', ');
-  const file = said('filepath') ?? said('filePath') ?? said('path') ?? patterns;
-  switch (ask.permission) {
-    case 'external_directory':
-      return { deed: trans.__('outside the worktree:'), object: file };
-    case 'bash':
-      return { deed: trans.__('run'), object: said('command') ?? patterns };
-    case 'edit':
-    case 'write':
-      return { deed: trans.__('edit'), object: file };
-    case 'read':
-      return { deed: trans.__('read'), object: file };
-    case 'webfetch':
-      return { deed: trans.__('fetch'), object: said('url') ?? patterns };
-    default:
-      return { deed: ask.permission ?? '', object: patterns };
-  }
-}
-
-/** What the reply "always" allows; empty when it allows nothing more. */
-export function alwaysPatterns(ask: Ask): string[] {
-  return (ask.always ?? ask.patterns).map(visible);
-}
-
-export function outcomeText(known: KnownAsk, trans: TranslationBundle): string {
-  const words: Record<string, string> = {
-    once: trans.__('Allowed once'),
-    always: trans.__('Allowed always'),
-    reject: trans.__('Rejected'),
-    answered: trans.__('Answered'),
-    gone: trans.__('No longer asked')
-  };
-  const word = words[known.reply ?? 'gone'];
-  if (known.mine) {
-    return word;
-  }
-  return known.reply === 'gone'
-    ? trans.__('Answered elsewhere')
-    : trans.__('Answered elsewhere: %1', word.toLocaleLowerCase());
-}
-
 // --- accessible names ----------------------------------------------------------------------------
 
 export function rowName(row: Row, now: number, trans: TranslationBundle): string {
@@ -215,6 +151,20 @@ export function rowName(row: Row, now: number, trans: TranslationBundle): string
     }
     case 'more':
       return trans._n('Show %1 more session', 'Show %1 more sessions', row.hidden);
+  }
+}
+
+/** What a row that something can be done to is called, without its state. */
+export function rowTitle(row: Row): string {
+  switch (row.kind) {
+    case 'repository':
+      return row.repository.name;
+    case 'worktree':
+      return worktreeTitle(row.worktree);
+    case 'session':
+      return row.session.title;
+    default:
+      return '';
   }
 }
 

@@ -7,6 +7,8 @@ import socket
 from ...settings import OcmanSettings
 from ..host import LOCAL, Host
 from .asks import Asks
+from .composing import Composing
+from .diffs import Diffs
 from .events import Events
 from .feed import Feed
 from .feeds import Feeds
@@ -24,6 +26,7 @@ def local_host(settings: OcmanSettings) -> Host:
     feeds = Feeds(parts)
     sessions = Sessions(parts, feeds)
     worktrees = Worktrees(parts, feeds, sessions, Warming(parts, feeds))
+    composing = Composing(parts, sessions)
 
     def on_quiet(feed: Feed, directory: str) -> None:
         """The agent's turn ended: its worktree may look different now."""
@@ -33,6 +36,7 @@ def local_host(settings: OcmanSettings) -> Host:
     feeds.on_quiet = on_quiet
 
     async def close() -> None:
+        await composing.close()
         await feeds.close()
         await parts.close()
 
@@ -43,6 +47,8 @@ def local_host(settings: OcmanSettings) -> Host:
         instances=Instances(parts, feeds, sessions),
         worktrees=worktrees,
         sessions=sessions,
+        diffs=Diffs(parts, sessions),
+        composing=composing,
         asks=Asks(feeds),
         events=Events(parts, feeds, sessions, worktrees),
         start=feeds.start,

@@ -28,11 +28,15 @@ class Events:
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[tuple[Snapshot, Subscription]]:
         """A snapshot and the events from then on.  What happens while the snapshot is taken comes after it."""
-        subscription = self._parts.bus.open()
+        subscription = self._parts.bus.open(self._said_so_far)
         try:
             yield await self._snapshot(), subscription
         finally:
             self._parts.bus.drop(subscription)
+
+    def _said_so_far(self, session_id: str) -> list[Event]:
+        feed = self._feeds.of_session(session_id)
+        return [] if feed is None else feed.said_so_far(session_id)
 
     async def _snapshot(self) -> Snapshot:
         feeds = self._feeds.all()

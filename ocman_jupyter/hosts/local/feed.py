@@ -16,8 +16,8 @@ from ...opencode.instances import Instance
 from ...opencode.records import AskRecord, SessionRecord
 from ...opencode.state import DirectorySnapshot, InstanceState
 from ...opencode.target import Target
-from ..host import LOCAL, Event, InstanceInfo
-from .joining import ask, joined, message
+from ..host import LOCAL, Event, InstanceInfo, Retry
+from .joining import ask, joined, message, retrying
 from .paths import existing
 
 if TYPE_CHECKING:
@@ -132,6 +132,22 @@ class Feed:
         """Why the last turn failed."""
         failed = self._state.error(session_id)
         return None if failed is None else failed.message
+
+    def retry(self, session_id: str) -> Retry | None:
+        """How a turn waits to call its model again."""
+        found = self._state.retry(session_id)
+        return None if found is None else retrying(found)
+
+    def said_so_far(self, session_id: str) -> list[Event]:
+        """The messages of the running turn, whole.  All that was held back is told first."""
+        self._pump.flush()
+        return [
+            Event.model_construct(
+                type="message.updated", host=LOCAL,
+                data={"session_id": session_id, "message": message(known["info"], known["parts"])},
+            )
+            for known in self._state.messages(session_id)
+        ]
 
     def pending(self, session_id: str) -> list[AskRecord]:
         return self._state.pending(session_id)
@@ -341,7 +357,11 @@ class Feed:
     def _status(self, session_id: str, directory: str) -> dict[str, Any]:
         status = self.status(session_id)
         error = self.error(session_id) if status == "error" else None
-        return {"id": session_id, "directory": directory, "status": status, "error": error}
+        retry = self.retry(session_id)
+        return {
+            "id": session_id, "directory": directory, "status": status, "error": error,
+            "retry": None if retry is None else retry.model_dump(mode="json"),
+        }
 
     def _tell(self, found: list[changed.Change]) -> None:
         """Publish changes as the events that faces know."""

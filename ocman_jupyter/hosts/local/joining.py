@@ -6,7 +6,7 @@ import os
 from typing import Any, Protocol
 
 from ...opencode.records import AskRecord, SessionRecord
-from ..host import Ask, Session
+from ..host import Ask, Retry, Session
 from .paths import rfc3339
 from .records import SessionNote
 
@@ -20,6 +20,7 @@ class Known(Protocol):
     def top(self, session_id: str) -> str: ...
     def missing(self, directory: str) -> bool: ...
     def error(self, session_id: str) -> str | None: ...
+    def retry(self, session_id: str) -> Retry | None: ...
 
 
 def ask(record: AskRecord, known: Known) -> Ask:
@@ -59,6 +60,17 @@ def joined(record: SessionRecord, known: Known, repo_root: str | None) -> Sessio
         tokens=record.tokens,
         pending=[ask(a, known) for a in known.pending(record.id)] if status == "needs_you" else [],
         error=known.error(record.id) if status == "error" else None,
+        retry=known.retry(record.id),
+    )
+
+
+def retrying(status: dict[str, Any]) -> Retry:
+    """OpenCode's status of a turn that calls its model again."""
+    attempt, at = status.get("attempt"), status.get("next")
+    return Retry(
+        attempt=attempt if isinstance(attempt, int) else 1,
+        message=str(status.get("message") or ""),
+        at=rfc3339(at) if isinstance(at, (int, float)) else None,
     )
 
 

@@ -212,22 +212,46 @@ class Sessions:
         """
         feed = await self._reach(session_id)
         record = feed.record(session_id) or await feed.client.session(session_id)
-        await self._check_directory(feed, record.directory)
+        await self._check_directory(feed.instance.identity, record.directory)
         await feed.use(record.directory)
         return feed
 
-    async def _check_directory(self, feed: Feed, directory: str) -> None:
+    async def workplace(self, session_id: str) -> tuple[Repository, str]:
+        """The repository of a session as seen from its directory, and that directory, which is its own.
+
+        Launches nothing.  Raises `NoSuchSession`, `DirectoryMissing`.
+        """
+        _, feed, record = await self._find(session_id)
+        if feed is not None and record is not None:
+            return await self._check_directory(feed.instance.identity, record.directory), record.directory
+        note = await self._parts.notes.get(session_id)
+        if note is None:
+            raise NoSuchSession(details={"id": session_id})
+        return await self._check_directory(note.identity, note.directory), note.directory
+
+    async def serving(self, session_id: str) -> tuple[Feed, str]:
+        """The running OpenCode of a session, and its directory, which may be asked about.
+
+        Launches nothing.  Raises `NoSuchSession`, `OpenCodeUnreachable`, `DirectoryMissing`.
+        """
+        feed = await self._read(session_id)
+        record = feed.record(session_id) or await feed.client.session(session_id)
+        await self._check_directory(feed.instance.identity, record.directory)
+        return feed, record.directory
+
+    async def _check_directory(self, identity: str, directory: str) -> Repository:
         if not await exists(directory):
             raise DirectoryMissing(details={"directory": directory})
         try:
             repository = await self._parts.repository(directory)
         except NotARepository as error:
             raise DirectoryMissing(error.message, hint=error.hint, details={"directory": directory}) from None
-        if repository.common_dir != feed.instance.identity:
+        if repository.common_dir != identity:
             raise DirectoryMissing(
                 "Another repository is in the directory of this session now.", details={"directory": directory}
             )
         await self._parts.worktrees.verify(repository.toplevel)
+        return repository
 
     async def _healed(self, session_id: str, work: Callable[[Feed], Awaitable[T]]) -> T:
         """``work(feed)``, once more when the OpenCode had died: refused means that nothing was sent."""

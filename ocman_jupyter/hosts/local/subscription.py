@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..host import Event
 
 _MESSAGES = ("message.updated", "message.delta")
+
+SaidSoFar = Callable[[str], Iterable[Event]]
+"""What the running turn of a session said, whole; text that is held back goes to the other listeners first."""
 
 
 class Subscription:
@@ -16,9 +20,12 @@ class Subscription:
 
     Newer state of a session, worktree, instance or message replaces older state that was not read yet; text
     deltas of one part are joined.  Asks are kept one by one.
+
+    ``said_so_far``: asked for each session that is followed from now on, so that deltas continue a known text.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, said_so_far: SaidSoFar | None = None) -> None:
+        self._said_so_far = said_so_far
         self._pending: OrderedDict[tuple[Any, ...], Event] = OrderedDict()
         self._ready = asyncio.Event()
         self._follow: set[str] | None = set()
@@ -27,7 +34,15 @@ class Subscription:
 
     def follow(self, sessions: set[str] | None) -> None:
         """Choose whose ``message.*`` events come; ``None`` = all."""
+        new = set() if sessions is None or self._follow is None else sessions - self._follow
+        # Asked before they are followed: what was held back until now is in the whole text.
+        so_far = [event for session in sorted(new) for event in self._said(session)]
         self._follow = sessions if sessions is None else set(sessions)
+        for event in so_far:
+            self.offer(event)
+
+    def _said(self, session_id: str) -> Iterable[Event]:
+        return () if self._said_so_far is None else self._said_so_far(session_id)
 
     def offer(self, event: Event) -> None:
         """Take an event from the feed; never waits."""
@@ -105,8 +120,8 @@ class Bus:
         for subscription in tuple(self._subscriptions):
             subscription.offer(event)
 
-    def open(self) -> Subscription:
-        subscription = Subscription()
+    def open(self, said_so_far: SaidSoFar | None = None) -> Subscription:
+        subscription = Subscription(said_so_far)
         self._subscriptions.add(subscription)
         return subscription
 

@@ -1,0 +1,58 @@
+/**
+ * Opening of files and folders that are named as the server's disk names them.
+ */
+import { JupyterFrontEnd } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { contentsPath, serverRoot } from './places';
+import { LOCAL } from './records';
+import { baseName } from './state';
+
+/** The path that Jupyter's contents have for an absolute one; `null` when they cannot show it. */
+export function shownPath(absolute: string): string | null {
+  const root = serverRoot();
+  return root === null ? null : contentsPath(absolute, root);
+}
+
+/** Open a file in the editor; where Jupyter does not show it, say so. */
+export async function openFile(
+  app: JupyterFrontEnd,
+  file: { path: string; host: string; line?: number },
+  trans: TranslationBundle
+): Promise<void> {
+  const { path: absolute, host, line } = file;
+  const path = host === LOCAL ? shownPath(absolute) : null;
+  const { contents } = app.serviceManager;
+  try {
+    if (path === null) {
+      throw new Error('outside of the root directory');
+    }
+    // Hidden folders are asked for, not guessed: a server can be told to show them.
+    await contents.get(path, { content: false });
+  } catch {
+    const copy = navigator.clipboard && {
+      label: trans.__('Copy path'),
+      callback: () => void navigator.clipboard.writeText(absolute)
+    };
+    Notification.info(
+      trans.__('Jupyter cannot open %1: it is hidden, outside of its root directory, or gone.', baseName(absolute)),
+      { autoClose: 8000, actions: copy ? [copy] : [] }
+    );
+    return;
+  }
+  await app.commands.execute('docmanager:open', { path });
+  if (line !== undefined && app.commands.hasCommand('fileeditor:go-to-line')) {
+    await app.commands.execute('fileeditor:go-to-line', { line }).catch(() => undefined);
+  }
+}
+
+/** What shows a folder in the file browser; `null` for one that it does not show. */
+export function folderOpener(app: JupyterFrontEnd, absolute: string): (() => void) | null {
+  const path = shownPath(absolute);
+  const isHidden = path?.split('/').some(part => part.startsWith('.'));
+  const command = 'filebrowser:go-to-path';
+  if (path === null || isHidden || !app.commands.hasCommand(command)) {
+    return null;
+  }
+  return () => void app.commands.execute(command, { path: `/${path}` });
+}

@@ -1,0 +1,331 @@
+/**
+ * The dialog before a worktree is removed: what would be lost, and what to do about each.
+ */
+import * as React from 'react';
+import { Dialog, Notification } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import { Api } from './api';
+import { Button, ErrorText, Foreign } from './panel/button';
+import { useSignal } from './panel/hooks';
+import { worktreeTitle } from './panel/words';
+import { LossCode, LossReason, Removed, Worktree } from './records';
+import { Decision, Removing, isRescuable, rescueFolder, sizeText } from './removing';
+import { Repository } from './state';
+
+interface RemovalOptions {
+  api: Api;
+  repository: Repository;
+  worktree: Worktree;
+  trans: TranslationBundle;
+}
+
+/** Ask about everything that would be lost, and remove the worktree; whether it is gone. */
+export async function removeWorktree(options: RemovalOptions): Promise<boolean> {
+  const { api, repository, worktree, trans } = options;
+  const removing = new Removing({
+    api,
+    path: worktree.path,
+    host: repository.host,
+    rescueTo: rescueFolder(repository.root, worktree.name, new Date())
+  });
+  void removing.look();
+  await new RemovalDialog(removing, worktree, trans).launch();
+  if (removing.phase !== 'removed') {
+    return false;
+  }
+  Notification.success(resultText(worktreeTitle(worktree), removing.result!, trans), {
+    // Where rescued files are is read at leisure.
+    autoClose: removing.result!.rescued.length ? false : 5000
+  });
+  return true;
+}
+
+const CANCEL = 0;
+const REMOVE = 1;
+
+/** Lab's dialog, which stays while its second button works. */
+class RemovalDialog extends Dialog<void> {
+  constructor(
+    private _removing: Removing,
+    worktree: Worktree,
+    private _trans: TranslationBundle
+  ) {
+    super({
+      title: _trans.__('Remove worktree %1', worktreeTitle(worktree)),
+      body: ReactWidget.create(<RemovalBody removing={_removing} worktree={worktree} trans={_trans} />),
+      buttons: [
+        Dialog.cancelButton({ label: _trans.__('Cancel') }),
+        Dialog.warnButton({ label: _trans.__('Remove'), accept: false })
+      ],
+      defaultButton: CANCEL
+    });
+    this.addClass('ocman-Removal');
+    _removing.changed.connect(this._follow, this);
+    this._follow();
+  }
+
+  override dispose(): void {
+    this._removing.changed.disconnect(this._follow, this);
+    super.dispose();
+  }
+
+  override resolve(index?: number): void {
+    if (index === REMOVE && this._removing.phase !== 'removed') {
+      void this._removing.remove();
+    } else if (this._removing.phase !== 'removing') {
+      super.resolve(index);
+    }
+  }
+
+  override reject(): void {
+    // What has begun is waited for: its result is not to be missed.
+    if (this._removing.phase !== 'removing') {
+      super.reject();
+    }
+  }
+
+  override handleEvent(event: Event): void {
+    const isTyping = event.type === 'keydown' && (event as KeyboardEvent).key === 'Enter';
+    if (isTyping && event.target instanceof HTMLInputElement) {
+      // Enter in a field is not "Cancel".
+      return;
+    }
+    super.handleEvent(event);
+  }
+
+  private _follow(): void {
+    const { phase, isReady } = this._removing;
+    const buttons = this.node.querySelectorAll<HTMLButtonElement>('.jp-Dialog-footer button');
+    const [cancel, remove] = [...buttons];
+    if (remove) {
+      const hadFocus = document.activeElement === remove;
+      remove.disabled = !isReady;
+      remove.querySelector('.jp-Dialog-buttonLabel')!.textContent =
+        phase === 'removing' ? this._trans.__('Removing…') : this._trans.__('Remove');
+      cancel.disabled = phase === 'removing';
+      if (hadFocus && remove.disabled && phase !== 'removing') {
+        cancel.focus();
+      }
+    }
+    if (phase === 'removed') {
+      super.resolve(REMOVE);
+    }
+  }
+}
+
+interface BodyProps {
+  removing: Removing;
+  worktree: Worktree;
+  trans: TranslationBundle;
+}
+
+function RemovalBody({ removing, worktree, trans }: BodyProps): JSX.Element {
+  useSignal(removing.changed);
+  const { phase, reasons, error } = removing;
+  const isBusy = phase === 'removing' || phase === 'removed';
+  return (
+    <div className="ocman-Removal-body" aria-busy={phase === 'looking' || phase === 'removing'}>
+      <p>
+        <bdi className="ocman-Removal-path">{removing.path}</bdi>
+      </p>
+      <div role="status">
+        {phase === 'looking' && trans.__('Looking at what would be lost…')}
+        {phase === 'removing' &&
+          (removing.isRescuing
+            ? trans.__('Copying %1, then removing…', sizeText(removing.rescueBytes))
+            : trans.__('Removing…'))}
+        {phase === 'ready' &&
+          (reasons.length
+            ? trans._n(
+                'One thing would be lost. Say what is to be done with it.',
+                '%1 things would be lost. Say for each what is to be done with it.',
+                reasons.length
+              )
+            : trans.__('Nothing would be lost.'))}
+      </div>
+      {error && <ErrorText error={error} />}
+      {phase === 'failed' && <Button onClick={() => void removing.look()}>{trans.__('Retry')}</Button>}
+      {error && !!removing.result?.rescued.length && (
+        <p>{trans.__('%1 is copied already.', rescuedText(removing.result, trans))}</p>
+      )}
+      {phase !== 'failed' &&
+        reasons.map(reason => (
+          <ReasonCard
+            key={reason.code}
+            reason={reason}
+            isNew={removing.news.has(reason.code)}
+            decision={removing.decision(reason.code)}
+            onDecide={decision => removing.decide(reason.code, decision)}
+            isBusy={isBusy}
+            trans={trans}
+          />
+        ))}
+      {removing.isRescuing && (
+        <label className="ocman-Removal-folder">
+          <span>{trans.__('Copy %1 to this folder', sizeText(removing.rescueBytes))}</span>
+          <input
+            className="ocman-Input"
+            value={removing.rescueTo}
+            disabled={isBusy}
+            spellCheck={false}
+            onChange={event => (removing.rescueTo = event.target.value)}
+          />
+        </label>
+      )}
+      {worktree.branch !== null && phase !== 'failed' && (
+        <label className="ocman-Removal-choice">
+          <input
+            type="checkbox"
+            checked={removing.deleteBranch}
+            disabled={isBusy}
+            onChange={event => void removing.setDeleteBranch(event.target.checked)}
+          />
+          <span>
+            {trans.__('Delete the branch too:')} <bdi>{worktree.branch}</bdi>
+          </span>
+        </label>
+      )}
+    </div>
+  );
+}
+
+/** As many items of a reason are listed before the list is folded. */
+const ITEMS_AT_FIRST = 5;
+/** More than this are counted, not listed: the page stays quick. */
+const ITEMS_AT_MOST = 500;
+
+function ReasonCard(props: {
+  reason: LossReason;
+  isNew: boolean;
+  decision: Decision | null;
+  onDecide: (decision: Decision | null) => void;
+  isBusy: boolean;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { reason, isNew, decision, onDecide, isBusy, trans } = props;
+  const { code, items, total_bytes: bytes } = reason;
+  const title = reasonTitle(code, trans);
+  const choice = (value: Decision, text: string) => (
+    <label className="ocman-Removal-choice">
+      <input
+        type="checkbox"
+        checked={decision === value}
+        disabled={isBusy}
+        onChange={event => onDecide(event.target.checked ? value : null)}
+      />
+      <span>{text}</span>
+    </label>
+  );
+  return (
+    <section className={`ocman-Reason${decision ? ' ocman-mod-decided' : ''}`} aria-label={title}>
+      <div className="ocman-Reason-title">
+        {title}
+        {isNew && <span className="ocman-Tag ocman-mod-warn">{trans.__('new')}</span>}
+        {bytes > 0 && <span className="ocman-Reason-size">{sizeText(bytes)}</span>}
+      </div>
+      <p dir="auto">{reason.message}</p>
+      <Items items={items} trans={trans} />
+      {isRescuable(code) && items.length > 0 && choice('rescue', trans.__('Copy them to a folder first'))}
+      {choice('accept', acceptText(code, trans))}
+    </section>
+  );
+}
+
+function Items({ items, trans }: { items: LossReason['items']; trans: TranslationBundle }): JSX.Element {
+  const list = (some: LossReason['items']) => (
+    <ul className="ocman-Reason-items">
+      {some.map(({ path, bytes }, i) => (
+        <li key={i}>
+          <Foreign text={path} />
+          {bytes !== null && <span className="ocman-Reason-size">{sizeText(bytes)}</span>}
+        </li>
+      ))}
+    </ul>
+  );
+  if (items.length <= ITEMS_AT_FIRST + 1) {
+    return items.length ? list(items) : <></>;
+  }
+  const more = items.length - ITEMS_AT_FIRST;
+  return (
+    <>
+      {list(items.slice(0, ITEMS_AT_FIRST))}
+      <details>
+        <summary>{trans._n('%1 more', '%1 more', more)}</summary>
+        {list(items.slice(ITEMS_AT_FIRST, ITEMS_AT_MOST))}
+        {items.length > ITEMS_AT_MOST && <p>{trans.__('and %1 others', items.length - ITEMS_AT_MOST)}</p>}
+      </details>
+    </>
+  );
+}
+
+function reasonTitle(code: LossCode, trans: TranslationBundle): string {
+  switch (code) {
+    case 'uncommitted':
+      return trans.__('Changes that are not committed');
+    case 'untracked':
+      return trans.__('New files that git does not track');
+    case 'ignored':
+      return trans.__('Files that git ignores');
+    case 'unreachable_commits':
+      return trans.__('Commits that nothing else holds');
+    case 'operation':
+      return trans.__('An operation of git is under way');
+    case 'locked':
+      return trans.__('The worktree is locked');
+    case 'busy_session':
+      return trans.__('A session is at work in it');
+    case 'kernel':
+      return trans.__('A kernel runs in it');
+    case 'process':
+      return trans.__('A process works in it');
+    case 'unverified':
+      return trans.__('Something could not be looked at');
+    default:
+      return code;
+  }
+}
+
+/** What the user says yes to. */
+function acceptText(code: LossCode, trans: TranslationBundle): string {
+  switch (code) {
+    case 'uncommitted':
+      return trans.__('Lose these changes');
+    case 'untracked':
+    case 'ignored':
+      return trans.__('Lose these files');
+    case 'unreachable_commits':
+      return trans.__('Lose these commits');
+    case 'operation':
+      return trans.__('Break it off and lose it');
+    case 'locked':
+      return trans.__('Remove it although it is locked');
+    case 'busy_session':
+      return trans.__('Remove it although a session works in it');
+    case 'kernel':
+    case 'process':
+      return trans.__('Remove it although something runs in it');
+    default:
+      return trans.__('Remove it although that is not known');
+  }
+}
+
+function rescuedText({ rescued }: Removed, trans: TranslationBundle): string {
+  const bytes = sizeText(rescued.reduce((sum, one) => sum + one.bytes, 0));
+  return trans._n('%1 file (%2)', '%1 files (%2)', rescued.length, bytes);
+}
+
+function resultText(name: string, result: Removed, trans: TranslationBundle): string {
+  const parts = [
+    result.branch_deleted
+      ? trans.__('Removed worktree and branch %1.', name)
+      : trans.__('Removed worktree %1.', name)
+  ];
+  if (result.rescued.length) {
+    const [{ path, to }] = result.rescued;
+    // `to` is the whole path of the copy: what is before its own path is the folder.
+    const folder = to.endsWith(path) ? to.slice(0, -path.length).replace(/\/$/, '') : to;
+    parts.push(trans.__('%1 copied to %2.', rescuedText(result, trans), folder));
+  }
+  return parts.join(' ');
+}
