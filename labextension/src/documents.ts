@@ -51,7 +51,7 @@ export function followChanges(
     documents: () => documents.all(),
     tell: (document, conflict) =>
       notices.tell(document, conflict, {
-        reload: () => void document.reload(null).then(() => follower.check(document), console.warn),
+        reload: () => void follower.replace(document).catch(console.warn),
         keep: () => void follower.keep(document).catch(console.warn)
       }),
     lost: (worktree, lost) => notices.lost(worktree, lost)
@@ -135,14 +135,13 @@ class LabDocument implements OpenDocument {
     }
   }
 
-  async reload(version: Version | null): Promise<void> {
+  async reload(disk: Version): Promise<void> {
     const { context } = this;
-    const disk = version ?? (await this.onDisk());
     const places = this.widgets.filter(({ isDisposed }) => !isDisposed).map(readingPlace);
     await this._unsaved.replace(async () => {
       await context.revert();
       // Lab leaves the old text where the file has become empty.
-      if (disk?.size === 0 && !context.isDisposed && context.contentsModel?.format === 'text') {
+      if (disk.size === 0 && !context.isDisposed && context.contentsModel?.format === 'text') {
         context.model.fromString('');
       }
     });

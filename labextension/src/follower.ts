@@ -112,6 +112,17 @@ export class Follower<D extends OpenDocument> implements IDisposable {
     }
   }
 
+  /** The user gives up what the document holds for what is on disk. */
+  async replace(document: D): Promise<void> {
+    const disk = await document.onDisk();
+    if (disk) {
+      await document.reload(disk);
+      this._options.tell(document, null);
+    } else {
+      this._options.tell(document, 'deleted');
+    }
+  }
+
   /** The user keeps what the document holds: be silent until the disk changes again. */
   async keep(document: D): Promise<void> {
     this._options.tell(document, null);

@@ -12,6 +12,7 @@ interface Position {
 interface Content {
   editor?: {
     readonly lineCount: number;
+    getLine(line: number): string | undefined;
     getCursorPosition(): Position;
     setCursorPosition(position: Position, options?: { scroll?: boolean }): void;
   };
@@ -33,11 +34,13 @@ export function readingPlace(widget: DocumentWidget): () => void {
       return;
     }
     if (cursor && content.editor) {
-      const line = Math.min(cursor.line, content.editor.lineCount - 1);
-      content.editor.setCursorPosition({ line, column: cursor.column }, { scroll: false });
+      // The document may be shorter now.
+      const line = Math.max(0, Math.min(cursor.line, content.editor.lineCount - 1));
+      const column = Math.min(cursor.column, content.editor.getLine(line)?.length ?? 0);
+      content.editor.setCursorPosition({ line, column }, { scroll: false });
     }
     if (cell !== undefined) {
-      content.activeCellIndex = cell;
+      content.activeCellIndex = cell; // a notebook keeps it within its cells
     }
     // Lines and cells have their heights once they were drawn.
     requestAnimationFrame(() => {

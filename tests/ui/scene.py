@@ -30,6 +30,7 @@ from ocman_jupyter.hosts.host import (
     Ask,
     Base,
     Capabilities,
+    Diff,
     LossReason,
     Progress,
     Removal,
@@ -135,6 +136,8 @@ class Scene(FakeMachine):
         self.pending: dict[str, Ask] = {}
         self.running: set[str] = set()
         self.losses: list[LossReason] = []
+        self.differences: Diff | OcmanError | None = None
+        """What every worktree has that its base has not."""
         self.here: str | None = None
         """The repository that any folder which is not in one stands for: the folder of the file browser."""
         self.set("quiet")
@@ -152,6 +155,7 @@ class Scene(FakeMachine):
         self.pending = {}
         self.running = {ANALYSIS}
         self.losses = []
+        self.differences = None
         self.here = ANALYSIS
         self.calls.clear()
         self.hold = None
@@ -230,6 +234,21 @@ class Scene(FakeMachine):
             self.tell("session.status", id=one.id, directory=one.directory, status=one.status)
         else:
             self.tell("session.updated", **one.model_dump())
+
+    def differ(self, *files: dict[str, Any], truncated: bool = False) -> None:
+        """The files that every diff tells."""
+        base = {"old_path": None, "additions": 1, "deletions": 1, "binary": False, "notebook": False, "patch": None}
+        self.differences = Diff.model_validate(
+            {
+                "files": [{"status": "modified", **base, **file} for file in files],
+                "truncated": truncated,
+                "against": {"ref": "main", "sha": "a1b2c3d4" * 5},
+            }
+        )
+
+    def refuse_to_differ(self) -> None:
+        """Every diff fails."""
+        self.differences = NotFound("Its base is nowhere.")
 
     def forget(self, session_id: str) -> None:
         """A session is deleted."""
@@ -424,6 +443,12 @@ class Scene(FakeMachine):
             for item in one.items
         ]
         return Removed(branch_deleted=request.delete_branch, rescued=rescued)
+
+    async def diff(self, path: str, against: str = "base") -> Diff:
+        self._called("diff", path, against)
+        if isinstance(self.differences, OcmanError):
+            raise self.differences
+        return self.differences or await super().diff(path, against)
 
     def subscribe(self) -> Any:
         return _Place(self)

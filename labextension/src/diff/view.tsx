@@ -16,7 +16,7 @@ import { DiffModel } from './state';
 import { againstText } from './words';
 
 /** From this width on old and new can stand beside each other, in pixels. */
-const SPLIT_WIDTH = 900;
+const SPLIT_WIDTH = 760;
 
 /** Files with more changed lines are closed at first. */
 const LARGE = 1_500;

@@ -60,6 +60,12 @@ export class DiffWidget extends ReactWidget {
     this.diff.isVisible = this.isVisible;
   }
 
+  /** A closed tab is gone: what is shown again begins anew. */
+  protected override onCloseRequest(message: Message): void {
+    super.onCloseRequest(message);
+    this.dispose();
+  }
+
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
     this.diff.isVisible = true;
