@@ -46,19 +46,18 @@ export class Actions {
     return this._do(ofSession(session), () => this._api.abortSession(session.id, session.host));
   }
 
-  /** A copy of the session with all its messages; its key. */
-  fork(session: KnownSession): Promise<string | null> {
+  /** A copy of the session with all its messages; `made` is called with its key. */
+  fork(session: KnownSession, made: (key: string) => unknown): Promise<unknown> {
+    const { id, host } = session;
     const request = UUID.uuid4();
-    return this._make(ofSession(session), () =>
-      this._api.fork(session.id, null, request, session.host)
-    );
+    return this._do(ofSession(session), () => this._api.fork(id, null, request, host).then(told(made)));
   }
 
-  /** A session in this folder; its key.  `subject` is what the user pointed at. */
-  newSession(subject: Subject, directory: string): Promise<string | null> {
+  /** A session in this folder; `made` is called with its key.  `subject` is what the user pointed at. */
+  newSession(subject: Subject, directory: string, made: (key: string) => unknown): Promise<unknown> {
     const { host } = subject;
     const request = { directory, host, request_id: UUID.uuid4() };
-    return this._make(subject, () => this._api.createSession(request));
+    return this._do(subject, () => this._api.createSession(request).then(told(made)));
   }
 
   async start(repository: Repository): Promise<void> {
@@ -100,11 +99,6 @@ export class Actions {
     return busy;
   }
 
-  private async _make(subject: Subject, call: () => Promise<Session>): Promise<string | null> {
-    const made = await this._do(subject, call);
-    return made ? keyOf(made.host, made.id) : null;
-  }
-
   /** One thing at a time for each row; `null` when it did not work. */
   private async _do<T>(subject: Subject, call: () => Promise<T>): Promise<T | null> {
     const row = rowKey(subject);
@@ -140,6 +134,11 @@ export class Actions {
   private _problems: ReadonlyMap<string, Problem> = new Map();
   private readonly _pending = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);
+}
+
+/** With the key of a session, without waiting for what is done with it. */
+function told(made: (key: string) => unknown): (session: Session) => void {
+  return ({ host, id }) => void made(keyOf(host, id));
 }
 
 function ofSession({ host, id }: KnownSession): Subject {

@@ -20,7 +20,15 @@ import {
 import { CommandRegistry } from '@lumino/commands';
 import { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { Actions } from './actions';
-import { ANY_ARGS, CommandIDs, REPOSITORY_ARGS, SESSION_ARGS, WORKTREE_ARGS, argsOf, subjectFrom } from './command_names';
+import {
+  ANY_ARGS,
+  CommandIDs,
+  REPOSITORY_ARGS,
+  SESSION_ARGS,
+  WORKTREE_ARGS,
+  argsOf,
+  subjectFrom
+} from './command_names';
 import { askTitle, confirmDelete, confirmForce, explainWorktree, isOdd, isRemakeable } from './dialogs';
 import { ocmanIcon } from './icons';
 import { OcmanModel } from './model';
@@ -97,7 +105,7 @@ const hasSession = (found: Found): boolean => found.session !== undefined;
 function sessionSpecs({ commands, model, actions, trans, showDetails, closeSession }: Doing): Spec[] {
   const isLive = () => model.connection.phase === 'live';
   const args = SESSION_ARGS;
-  const open = (key: string | null) => key && commands.execute(CommandIDs.openSession, { ...fromKey(key) });
+  const open = (key: string) => commands.execute(CommandIDs.openSession, { ...fromKey(key) });
   return [
     {
       id: CommandIDs.showDetails,
@@ -129,7 +137,7 @@ function sessionSpecs({ commands, model, actions, trans, showDetails, closeSessi
       args,
       fits: hasSession,
       can: found => isLive() && found.session!.status !== 'directory_missing',
-      run: async ({ session }) => open(await actions.fork(session!))
+      run: ({ session }) => actions.fork(session!, open)
     },
     {
       id: CommandIDs.abortSession,
@@ -179,10 +187,8 @@ function worktreeSpecs({ commands, model, actions, trans, showForm }: Doing): Sp
       fits: ({ worktree, session }) => worktree !== undefined || session !== undefined,
       can: ({ worktree, session }) =>
         isLive() && (worktree ? worktree.state === 'ok' : session!.status !== 'directory_missing'),
-      run: async ({ path }, subject) => {
-        const key = await actions.newSession(subject, path);
-        return key && commands.execute(CommandIDs.openSession, { ...fromKey(key) });
-      }
+      run: ({ path }, subject) =>
+        actions.newSession(subject, path, key => commands.execute(CommandIDs.openSession, { ...fromKey(key) }))
     },
     {
       id: CommandIDs.newHere,

@@ -74,8 +74,11 @@ test('a new session and a fork give their keys, and carry an id so that they are
       return session('copy');
     }
   });
-  assert.equal(await actions.newSession({ kind: 'worktree', host: 'local', path: '/r/w' }, '/r/w'), key('new'));
-  assert.equal(await actions.fork(SESSION), key('copy'));
+  const made: string[] = [];
+  const note = (one: string) => made.push(one);
+  await actions.newSession({ kind: 'worktree', host: 'local', path: '/r/w' }, '/r/w', note);
+  await actions.fork(SESSION, note);
+  assert.deepEqual(made, [key('new'), key('copy')]);
   assert.ok(ids.every(id => typeof id === 'string' && id) && ids[0] !== ids[1]);
 });
 

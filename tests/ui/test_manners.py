@@ -146,7 +146,7 @@ def test_what_does_not_work_is_said_in_its_row_with_retry(work: Any, lab: Lab, l
     choose(fix, "New Session in This Worktree")
     expect(fix.get_by_role("alert")).to_contain_text("OpenCode is on holiday.")
     button(fix, "Retry").click()
-    expect(row(work, "Session New session")).to_be_visible()
+    expect(row(work, "Session New session")).to_have_attribute("aria-selected", "true")
     expect(fix.get_by_role("alert")).to_have_count(0)
     lab_page[1].found.clear()  # the browser reports the refused request
 

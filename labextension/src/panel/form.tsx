@@ -45,7 +45,8 @@ export function NewSessionForm(props: Props): JSX.Element {
   const [name, setName] = React.useState('');
   const [prompt, setPrompt] = React.useState('');
   const field = React.useRef<HTMLInputElement>(null);
-  React.useEffect(() => field.current?.focus(), []);
+  // Before anything else is done: who asked for the form goes on typing.
+  React.useLayoutEffect(() => field.current?.focus(), []);
 
   const repository = model.state.repositories.get(chosen);
   const directory = repository?.root ?? folder.trim();

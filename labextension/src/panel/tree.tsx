@@ -88,12 +88,14 @@ export function Tree(props: Props): JSX.Element {
     }
   };
 
-  const typeAhead = useTypeAhead(root, rows, index);
+  useTypeAhead(root, rows, moveTo);
 
   const onKeyDown = (event: React.KeyboardEvent) => {
-    const row = rows[index];
-    const element = rowElement(root.current, index);
-    if (!row || !element || event.target !== element || event.ctrlKey || event.altKey || event.metaKey) {
+    // The row that has the focus now, which may not be drawn as the active one yet.
+    const index = indexOf(event.target, event);
+    const row = rows[index] as Row | undefined;
+    const element = event.target as Element;
+    if (!row) {
       return;
     }
     switch (event.key) {
@@ -123,11 +125,6 @@ export function Tree(props: Props): JSX.Element {
         actions.openMenu(row, element);
         break;
       default:
-        if (event.key.length === 1) {
-          // The application's shortcuts come first, and they hear of the key only after this.
-          const { key, nativeEvent } = event;
-          setTimeout(() => nativeEvent.defaultPrevented || moveTo(typeAhead(key)));
-        }
         return;
     }
     event.preventDefault();
@@ -258,29 +255,53 @@ function useDrawn(
   return pieces({ count: rows.length, rowHeight: ROW_HEIGHT, tall, pinned, ...sight });
 }
 
-/** The next row whose name begins with what was typed in one go. */
+/** Letters move to the next row whose name begins with what was typed in one go. */
 function useTypeAhead(
   root: React.RefObject<HTMLElement>,
   rows: readonly Row[],
-  index: number
-): (key: string) => number {
-  const typed = React.useRef('');
-  const timer = React.useRef<ReturnType<typeof setTimeout>>();
-  React.useEffect(() => () => clearTimeout(timer.current), []);
-  return key => {
-    const tree = root.current;
-    clearTimeout(timer.current);
-    // In the middle of a word a letter is no shortcut: their selectors leave this out.
-    tree?.setAttribute('data-typing', '');
-    timer.current = setTimeout(() => {
-      typed.current = '';
-      tree?.removeAttribute('data-typing');
-    }, ONE_WORD);
-    const text = (typed.current += key.toLocaleLowerCase());
-    const from = text.length > 1 ? index : index + 1;
-    const order = [...rows.keys()].map(i => (i + from) % rows.length);
-    return order.find(i => rowTitle(rows[i]).toLocaleLowerCase().startsWith(text)) ?? -1;
-  };
+  moveTo: (index: number) => void
+): void {
+  const latest = React.useRef({ rows, moveTo });
+  latest.current = { rows, moveTo };
+  React.useEffect(() => {
+    let typed = '';
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const onKeyDown = (event: KeyboardEvent) => {
+      const tree = root.current;
+      const index = tree?.contains(event.target as Node) ? indexOf(event.target!, event) : -1;
+      if (index < 0 || event.key.length !== 1 || event.defaultPrevented) {
+        return;
+      }
+      clearTimeout(timer);
+      // In the middle of a word a letter is no shortcut: their selectors leave this out.
+      tree!.setAttribute('data-typing', '');
+      timer = setTimeout(() => {
+        typed = '';
+        tree!.removeAttribute('data-typing');
+      }, ONE_WORD);
+      typed += event.key.toLocaleLowerCase();
+      const { rows, moveTo } = latest.current;
+      const from = typed.length > 1 ? index : index + 1;
+      const order = [...rows.keys()].map(i => (i + from) % rows.length);
+      moveTo(order.find(i => rowTitle(rows[i]).toLocaleLowerCase().startsWith(typed)) ?? -1);
+      event.preventDefault();
+    };
+    // The application's shortcuts come first; what is one of them does not come here.
+    window.addEventListener('keydown', onKeyDown);
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener('keydown', onKeyDown);
+    };
+  }, []);
+}
+
+/** The index of the row that is this target; -1 when it is none, or a key came with others. */
+function indexOf(
+  target: EventTarget,
+  { ctrlKey, altKey, metaKey }: { ctrlKey: boolean; altKey: boolean; metaKey: boolean }
+): number {
+  const index = (target as HTMLElement).dataset?.index;
+  return index === undefined || ctrlKey || altKey || metaKey ? -1 : Number(index);
 }
 
 function rowElement(root: HTMLElement | null, index: number): HTMLElement | null {

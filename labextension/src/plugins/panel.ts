@@ -62,9 +62,15 @@ export const panel: JupyterFrontEndPlugin<PanelParts> = {
 
     // The focus comes back from a menu to its row, and the row is the menu's until its command has run.
     app.contextMenu.menu.aboutToClose.connect(() => {
-      if (view.menuTarget) {
+      const target = view.menuTarget;
+      if (target) {
         widget.focusTree();
-        setTimeout(() => (view.menuTarget = null));
+        setTimeout(() => {
+          // Another menu may be open by now.
+          if (view.menuTarget === target) {
+            view.menuTarget = null;
+          }
+        });
       }
     });
 

@@ -180,7 +180,11 @@ class TabsInFront implements Tabs {
       menu.aboutToClose.disconnect(closed);
       anchor.focus();
       // The command runs after its menu has closed.
-      setTimeout(() => (this._ofMenu = null));
+      setTimeout(() => {
+        if (this._ofMenu === subject) {
+          this._ofMenu = null;
+        }
+      });
     };
     this._ofMenu = subject;
     menu.aboutToClose.connect(closed);
