@@ -42,7 +42,7 @@ export interface RowActions {
 const ROW_HEIGHT = 24;
 
 /** Letters that come within this time belong together, in milliseconds. */
-const ONE_WORD = 700;
+const ONE_WORD = 1000;
 
 export function Tree(props: Props): JSX.Element {
   const { rows, selected, problems, trans, now, isLive, actions } = props;
@@ -169,7 +169,11 @@ export function Tree(props: Props): JSX.Element {
             data-index={i}
             {...marks(row)}
             style={{ paddingLeft: (row.level - 1) * 14 + 4 }}
-            onFocus={() => setActive(row.key)}
+            onFocus={() => {
+              setActive(row.key);
+              // A command may follow before this is drawn.
+              actions.aim(row);
+            }}
             onContextMenu={() => actions.onMenu(row)}
             onClick={event => {
               if (!(event.target as Element).closest('button, .ocman-Error')) {
