@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass
 
 from ocman_jupyter.errors import NoCommits, NoSuchDirectory, NotARepository
@@ -14,6 +15,7 @@ from ocman_jupyter.git.paths import is_within
 
 _REMEMBERED = 2000
 _CONFIG = 1_000_000
+_LINK = 8192
 # Paths may hold newlines: a known answer (true or false) stands between any two of them.
 _REV_PARSE = (
     "rev-parse",
@@ -201,7 +203,11 @@ def _stamp(real: str, repository: Repository) -> tuple[object, ...] | None:
     try:
         for path in looked_at:
             info = os.stat(path)
-            facts.append((info.st_dev, info.st_ino))
+            facts.append((info.st_dev, info.st_ino, stat.S_IFMT(info.st_mode)))
+            if stat.S_ISREG(info.st_mode):
+                # Numbers are used again: what a worktree's link says counts too.
+                with open(path, "rb") as file:
+                    facts.append(file.read(_LINK))
         os.stat(os.path.join(repository.common_dir, "HEAD"))
         if os.path.realpath(repository.worktrees_root) != repository.worktrees_root:
             return None  # it became a link

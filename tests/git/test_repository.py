@@ -152,6 +152,19 @@ async def test_a_repository_that_was_replaced_is_looked_at_anew(domain, reposito
     assert (await domain.resolve(tmp_path / "moved")).common_dir != before.common_dir
 
 
+async def test_a_link_that_is_written_anew_in_place_is_seen(domain, repository, git):
+    """The file system may give the number of a file that went to the one that came."""
+    root, other = repository(), repository("other")
+    place = root.parent / "place"
+    git(root, "worktree", "add", "-q", "-b", "x", str(place))
+    git(other, "worktree", "add", "-q", "-b", "y", str(root.parent / "elsewhere"))
+    assert (await domain.resolve(place)).root == str(root)
+    number = (place / ".git").stat().st_ino
+    (place / ".git").write_text((root.parent / "elsewhere" / ".git").read_text())
+    assert (place / ".git").stat().st_ino == number
+    assert (await domain.resolve(place)).root == str(other)
+
+
 async def test_a_folder_that_lost_its_git_file_is_not_taken_for_the_repository_around_it(
     domain, repository, git
 ):
