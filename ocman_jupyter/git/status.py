@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from ocman_jupyter.git.watches import Watches
 _FRESH = 300.0
 """Seconds after which a remembered status is taken anew whatever the signature says: an excludes file at
 an unusual place is the one thing that the signature does not see."""
+_NICE = 10
 _CONFIGURATION = ("config", "config.worktree", "info/exclude", "info/attributes")
 
 
@@ -43,8 +45,15 @@ async def read_status(
         f"--ignored={'traditional' if ignored else 'no'}",
         *(["--ignore-submodules=none"] if submodules else []),
         cwd=path,
+        on_start=_politely,
     )
     return list(_entries(done.text))
+
+
+def _politely(pid: int) -> None:
+    """Many of these run for one list: the server, the agents and the user's kernels go first."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def _entries(text: str) -> Iterator[Entry]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import importlib
 import json as _json
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -65,8 +68,7 @@ class Transport:
     @asynccontextmanager
     async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes of a stream.  Raises :class:`Unsure` when it breaks or is silent for ``silence`` s."""
-        import aiohttp
-
+        aiohttp = await _aiohttp()
         request = f"GET {path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
         headers = {"accept": "text/event-stream", "accept-encoding": "identity"}
@@ -129,8 +131,7 @@ class Transport:
         session_id: str | None = None,
         ask_id: str | None = None,
     ) -> Answer:
-        import aiohttp
-
+        aiohttp = await _aiohttp()
         deadline = self.timeout if timeout is None else timeout
         headers = {}
         if directory is not None:
@@ -194,6 +195,12 @@ class Transport:
             return _json.loads(answer.content)
         except ValueError:
             raise odd(request, answer.text) from None
+
+
+async def _aiohttp() -> ModuleType:
+    """Loading it takes a tenth of a second, which is not the event loop's."""
+    loaded = sys.modules.get("aiohttp")
+    return loaded or await asyncio.to_thread(importlib.import_module, "aiohttp")
 
 
 async def _chunks(response: aiohttp.ClientResponse, request: str) -> AsyncIterator[bytes]:

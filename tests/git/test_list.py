@@ -193,6 +193,13 @@ async def test_changes_of_every_kind_are_counted(domain, repository, git):
     assert (changes.modified, changes.untracked, changes.conflicted) == (7, 2, 0)
 
 
+async def test_looking_for_changes_leaves_the_processor_to_others(make_domain, repository, wrapper, tmp_path):
+    root, told = repository(), tmp_path / "nice"
+    look = f'case "$*" in *status*) until [ "$(nice)" != {os.nice(0)} ]; do sleep 0.01; done; nice > {told};; esac'
+    await make_domain(git_command=wrapper(look)).listed(root)
+    assert int(told.read_text()) == max(10, os.nice(0))
+
+
 async def test_configuration_does_not_hide_untracked_files(domain, repository, git):
     root = repository()
     git(root, "config", "status.showUntrackedFiles", "no")
