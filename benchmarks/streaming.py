@@ -176,7 +176,7 @@ def event_loop(scene: Scene, repeat: int) -> list[Row]:
     server = scene.server()
     opencode = scene.instance(server, root)
     paths = listing.make_worktrees(root, listing.WORKTREES)
-    rounds = max(3, repeat)
+    rounds = max(20, repeat)  # for some hundred probes: a percentile of few is chance
     scene.settle(opencode.pid, server.process.pid)
     scene.say(f"{rounds} full lists of {listing.WORKTREES} worktrees while 5 sessions stream …")
     start_streams(opencode, root, 5, 20, 120)
