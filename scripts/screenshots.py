@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from ocman_jupyter.demo.ending import end_the_rest, stop_instances
 from ocman_jupyter.demo.model import ModelServer, Turn, next_turn
 from ocman_jupyter.demo.place import Place
-from ocman_jupyter.demo.sample import NOTEBOOK, make_sample
+from ocman_jupyter.demo.sample import NOTEBOOK, make_sample, notebook
 from ocman_jupyter.demo.server import JupyterServer, free_port
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
@@ -195,7 +195,7 @@ def go_dark(page: Page) -> None:
     page.get_by_text("Theme", exact=True).first.hover()
     dark = re.compile("^JupyterLab Dark$")
     page.get_by_role("menuitemcheckbox", name=dark).or_(page.get_by_role("menuitem", name=dark)).first.click()
-    page.locator("body[data-jp-theme-light=false]").wait_for()
+    page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
 
 
 def show_panel(page: Page) -> None:
@@ -225,17 +225,21 @@ def show_diff(page: Page) -> None:
     row(page, "Worktree rain-bend").click(button="right")
     page.get_by_role("menuitem", name="Show Diff").click()
     page.locator(".ocman-Diff .ocman-Cell").first.wait_for()
-    page.locator(".ocman-Diff [data-ocman-file='src/harvest/bend.py']").wait_for()
+    page.get_by_role("navigation", name="Changed files").get_by_role("button", name="explore.ipynb").click()
 
 
 def show_cell(page: Page) -> None:
     """The panel of the session that asks, in the notebook that is open."""
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    panel = page.locator("[class*=ocman-live-]")
-    panel.get_by_role("button", name="Always").wait_for()
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()
+    rests = page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first
+    rests.wait_for()
+    # Lab may ask which kernel is meant although the notebook says it.
+    select = page.get_by_role("dialog").get_by_role("button", name="Select Kernel")
+    page.add_locator_handler(select, lambda: select.click())
+    page.locator(".jp-Cell .cm-content").first.click()
+    page.keyboard.press("Control+Enter")
+    page.locator("[class*=ocman-live-] textarea").click()
+    page.locator("[class*=ocman-live-]").get_by_role("button", name="Always").wait_for()
+    rests.wait_for()
 
 
 def write_notebook(place: Place) -> str:
@@ -244,11 +248,9 @@ def write_notebook(place: Place) -> str:
     cell = {
         "cell_type": "code", "id": "panel", "metadata": {}, "source": code, "outputs": [], "execution_count": None
     }  # fmt: skip
-    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
     path = place.project / "results" / "idea.ipynb"
     path.parent.mkdir(exist_ok=True)
-    notebook = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(notebook))
+    path.write_text(json.dumps({**notebook(), "cells": [cell]}))
     return str(path.relative_to(place.project))
 
 
@@ -275,6 +277,7 @@ def take_all(browser: Browser, server: JupyterServer, place: Place) -> None:
     take(page, "diff")
 
     page = open_page(browser, server, write_notebook(place), height=820)
+    show_panel(page)  # else a notification of the ask lies over the cell
     show_cell(page)
     take(page, "cell", part="#jp-main-dock-panel")
 
