@@ -61,6 +61,8 @@ class RemovalDialog extends Dialog<void> {
       defaultButton: CANCEL
     });
     this.addClass('ocman-Removal');
+    // Lab names only those whose body is a text.
+    this.node.setAttribute('aria-label', _trans.__('Remove worktree %1', worktreeTitle(worktree)));
     _removing.changed.connect(this._follow, this);
     this._follow();
   }
@@ -233,8 +235,8 @@ function ReasonCard(props: {
 }
 
 function Items({ items, trans }: { items: LossReason['items']; trans: TranslationBundle }): JSX.Element {
-  const list = (some: LossReason['items']) => (
-    <ul className="ocman-Reason-items">
+  const list = (some: LossReason['items'], scrolls: boolean) => (
+    <ul className="ocman-Reason-items" tabIndex={scrolls ? 0 : undefined}>
       {some.map(({ path, bytes }, i) => (
         <li key={i}>
           <Foreign text={path} />
@@ -244,15 +246,15 @@ function Items({ items, trans }: { items: LossReason['items']; trans: Translatio
     </ul>
   );
   if (items.length <= ITEMS_AT_FIRST + 1) {
-    return items.length ? list(items) : <></>;
+    return items.length ? list(items, false) : <></>;
   }
   const more = items.length - ITEMS_AT_FIRST;
   return (
     <>
-      {list(items.slice(0, ITEMS_AT_FIRST))}
+      {list(items.slice(0, ITEMS_AT_FIRST), false)}
       <details>
         <summary>{trans._n('%1 more', '%1 more', more)}</summary>
-        {list(items.slice(ITEMS_AT_FIRST, ITEMS_AT_MOST))}
+        {list(items.slice(ITEMS_AT_FIRST, ITEMS_AT_MOST), true)}
         {items.length > ITEMS_AT_MOST && <p>{trans.__('and %1 others', items.length - ITEMS_AT_MOST)}</p>}
       </details>
     </>
