@@ -37,6 +37,8 @@ class OcmanError(Exception):
         self.message = message or self.default_message
         self.hint = hint if hint is not None else self.default_hint
         self.details: dict[str, Any] = dict(details or {})
+        self.lines: list[str] = []
+        """What a notebook shows below it; not in the contract's object."""
         super().__init__(self.message)
 
     def to_json(self) -> dict[str, Any]:
@@ -67,7 +69,7 @@ class OcmanError(Exception):
         lines = [f"{type(self).__name__} [{self.code}]: {self.message}"]
         if self.hint:
             lines.append(f"  → {self.hint}")
-        return lines
+        return lines + self.lines
 
 
 def _error(

@@ -12,11 +12,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidRequest, NoSuchSession, OpenCodeError
+from ..errors import InvalidRequest, NoSuchSession, OpenCodeError, WouldLoseWork
 from . import choose, views
 from .client import Client
 from .feed import Feed
-from .text import one_line
+from .text import clean, one_line
 from .transcript import Transcript
 from .turns import follow
 
@@ -118,7 +118,14 @@ class Verbs:
         body: Json = {"path": path, "accept": list(accept), "delete_branch": delete_branch}
         if rescue is not None:
             body["rescue_to"] = absolute(rescue)
-        answer = await self.client.remove(body)
+        try:
+            answer = await self.client.remove(body)
+        except WouldLoseWork as error:
+            found = error.details.get("reasons") or []
+            codes = ",".join(reason["code"] for reason in found)
+            error.hint = f"Lose all of it: add --accept {codes}; keep ignored outputs: add --rescue DIR."
+            error.lines = [clean(line) for line in views.reasons(found)]
+            raise
         if self.last_worktree == path:
             self.last_worktree = self.last_session = None
         return views.Removed(answer, self)

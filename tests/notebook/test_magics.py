@@ -289,6 +289,9 @@ def test_would_lose_work_names_the_reasons(shell: Any, fake: FakeHost) -> None:
     with pytest.raises(WouldLoseWork) as caught:
         run(shell, "%ocman rm fix")
     assert caught.value.details["reasons"][0]["code"] == "ignored"
+    shown = "\n".join(caught.value._render_traceback_())
+    assert "--accept ignored" in shown and "--rescue DIR" in shown
+    assert "ignored: Ignored files would go. (2.0 MB)" in shown and "out/x.csv" in shown
 
 
 def test_session_takes_a_directory_or_a_prompt_or_both(shell: Any, fake: FakeHost, tmp_path: Any) -> None:
