@@ -21,7 +21,7 @@ from ocman_jupyter.errors import (
     WorktreeLocked,
 )
 from ocman_jupyter.git import half_made, made
-from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch
+from ocman_jupyter.git.checkouts import INITIALIZING, Checkout, checkouts, current_branch
 from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.lock import only_one
 from ocman_jupyter.git.made import Made
@@ -163,6 +163,12 @@ class Adding:
             if base is not None
             else [],
         )
+        if holder.lock_reason == INITIALIZING:
+            raise WorktreeLocked(
+                f"Another git is still making the worktree {shown(path)} of {branch}.",
+                hint=f"Try again when it is done. If it died: git -C '{repository.root}' worktree unlock '{path}'",
+                details={**details, "lock_reason": holder.lock_reason},
+            )
         if holder.state == "ok":
             if holder.operation:
                 plan.warnings.append(

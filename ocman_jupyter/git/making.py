@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ocman_jupyter.errors import ForbiddenPath, OcmanError, PathConflict
 from ocman_jupyter.git import half_made, made
-from ocman_jupyter.git.checkouts import link_stamp
+from ocman_jupyter.git.checkouts import checkouts, link_stamp
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
@@ -245,6 +245,10 @@ class Making:
 
     async def _delete_branch(self) -> None:
         ref = HEADS + self.plan.branch
+        path = self.plan.worktree_path
+        places = await checkouts(self.git, self.repository, self.plan.branch)
+        if any(self.plan.branch in one.in_use and one.path != path for one in places):
+            return  # somebody works on it already
         for attempt in range(_LOCK_TRIES + 1):
             done = await self.git.run(
                 "update-ref", "-d", ref, self._start, cwd=self.repository.common_dir, write=True, ok=_ANY

@@ -42,7 +42,8 @@ async def read_status(
         "-z",
         "--no-renames",
         f"--untracked-files={untracked}",
-        f"--ignored={'traditional' if ignored else 'no'}",
+        # Not "traditional", which names a folder in which only the files are ignored: a new one there counts.
+        f"--ignored={'matching' if ignored else 'no'}",
         *(["--ignore-submodules=none"] if submodules else []),
         cwd=path,
         on_start=_politely,
@@ -142,7 +143,12 @@ class Statuses:
             untracked=sum(entry.kind == "?" for entry in entries),
             conflicted=sum(entry.kind == "u" for entry in entries),
         )
-        ignored = frozenset(entry.path for entry in entries if entry.kind == "!")
+        # A .gitignore may ignore itself, and decides about others.
+        ignored = frozenset(
+            entry.path
+            for entry in entries
+            if entry.kind == "!" and os.path.basename(entry.path) != ".gitignore"
+        )
         # After the answer: the signature is as good when nothing has changed since before `git status`.
         scan = asyncio.ensure_future(
             self._remember(path, admin, common_dir, head, changes, ignored, before, began, read)

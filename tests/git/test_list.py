@@ -304,6 +304,35 @@ async def test_any_change_is_seen(domain, repository, git, change):
 OLD = 1_600_000_000_123_456_789
 
 
+HIDING = {
+    "only ignored files": ({"out/a.log": ""}, lambda top: (top / "out/new.txt").write_text("")),
+    "below a tracked folder": ({"src/sub/a.log": ""}, lambda top: (top / "src/sub/new.txt").write_text("")),
+    "only an ignored folder": ({"pkg/build/x": ""}, lambda top: (top / "pkg/m.py").write_text("")),
+    "made anew": (
+        {"out/a.log": ""},
+        lambda top: (shutil.rmtree(top / "out"), (top / "out").mkdir(), (top / "out/new.txt").write_text("")),
+    ),
+    "a .gitignore that ignores itself": (
+        {"venv/.gitignore": "*\n", "venv/x": ""},
+        lambda top: (top / "venv/.gitignore").unlink(),
+    ),
+}
+
+
+@pytest.mark.parametrize("hidden, change", HIDING.values(), ids=HIDING)
+async def test_a_file_beside_ignored_ones_is_seen(domain, repository, hidden, change):
+    root = repository(files={"src/a.py": "", ".gitignore": "*.log\nbuild/\n"})
+    for name, text in hidden.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    for _ in range(3):
+        assert (await domain.listed(root))["project"].changes.untracked == 0
+        await settle(domain)
+        time.sleep(0.12)  # a change younger than a time stamp can tell is not remembered
+    change(root)
+    assert (await domain.listed(root))["project"].changes.untracked == 1
+
+
 async def test_a_young_change_is_not_trusted(domain, repository):
     root = repository(files={"a": "1\n"})
     domain.worktrees.close()  # nothing is watched

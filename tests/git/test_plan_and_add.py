@@ -627,6 +627,31 @@ async def test_a_lock_that_the_ended_git_left_does_not_keep_its_branch(make_doma
     assert snapshot(root) == before and not lock.exists()
 
 
+async def test_a_worktree_that_another_git_still_makes_is_not_handed_out(domain, repository, git):
+    root = repository()
+    git(root, "worktree", "add", "-q", "-b", "x", str(root.parent / "elsewhere"))
+    (root / ".git/worktrees/elsewhere/locked").write_text("initializing\n")
+    with pytest.raises(errors.WorktreeLocked) as caught:
+        await domain.add(root, "x")
+    assert "still making" in caught.value.message
+    (root / ".git/worktrees/elsewhere/locked").unlink()
+    assert (await domain.add(root, "x")).reused
+
+
+async def test_a_branch_that_another_worktree_is_on_meanwhile_is_kept(
+    make_domain, repository, git, wrapper, tmp_path
+):
+    root, on, other = repository(), tmp_path / "on", tmp_path / "other"
+    also = f'"$REAL" "$@"; "$REAL" -C {root} worktree add -q --force {other} x; touch {on}; sleep 30'
+    fault = f'case "$*" in *"worktree add"*) {also};; esac'
+    task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
+    await until(on.exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert git(other, "rev-parse", "HEAD") == git(root, "rev-parse", "main")
+
+
 REFS = {
     "loose": [],
     "packed": [("pack-refs", "--all")],

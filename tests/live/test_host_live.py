@@ -438,6 +438,27 @@ async def test_ten_processes_at_once_get_one_opencode(
         assert info.pid == answers[0]["pid"]
 
 
+@pytest.mark.parametrize("delay", [0, 0.002, 0.03])
+async def test_an_opencode_killed_right_before_a_create_or_in_it_is_launched_again(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any, delay: float
+) -> None:
+    root = repository()
+    async with running_host(opencode_binary, root) as host:
+        await host.worktrees.create(want(root, "first"))
+        before = await host.instances.ensure(str(root))
+        if delay < 0.01:
+            os.kill(before.pid, signal.SIGKILL)
+            await asyncio.sleep(delay)
+            made = await host.worktrees.create(want(root, "second"))
+        else:
+            creating = asyncio.ensure_future(host.worktrees.create(want(root, "second")))
+            await asyncio.sleep(delay)
+            os.kill(before.pid, signal.SIGKILL)
+            made = await creating
+        assert made.session_id and Path(made.worktree_path).is_dir()
+        assert (await host.instances.ensure(str(root))).pid != before.pid
+
+
 async def test_a_worktree_replaced_by_a_link_or_a_clone_gets_no_work(
     repository: Callable[..., Path], opencode_binary: Path, running_host: Any, git: Callable[..., str]
 ) -> None:

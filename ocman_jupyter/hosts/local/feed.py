@@ -30,6 +30,9 @@ STALE_SECONDS = 10.0
 SENT_SECONDS = 60.0
 """How long an accepted prompt counts as busy without any word of its turn."""
 SETTLE_SECONDS = 2.0
+ENDING_TRIES = 10
+ENDING_PAUSE = 0.05
+"""Seconds between looks at a process that may be dying."""
 FILL_MESSAGES = 20
 """Newest messages that are read again after a gap."""
 REFETCH_AT_ONCE = 4
@@ -101,6 +104,14 @@ class Feed:
     def lively(self) -> bool:
         """Whether it is that process still, read once and heard of just now: what a probe would tell."""
         return self._stream.lively and self._ready.is_set() and self.instance.process.runs
+
+    async def ended(self) -> bool:
+        """Whether the process is gone; one that dies lets go of its connections a moment before."""
+        for _ in range(ENDING_TRIES):
+            if not self.instance.process.runs:
+                return True
+            await asyncio.sleep(ENDING_PAUSE)
+        return False
 
     async def close(self) -> None:
         await self._stream.close()

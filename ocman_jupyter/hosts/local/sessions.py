@@ -293,7 +293,10 @@ class Sessions:
         rules = [*session_rules(repository.worktrees_root), *inherited]
         try:
             record = await feed.client.create_session(directory, request.title, rules)
-        except ConnectionRefused:
+        except (ConnectionRefused, Unsure) as error:
+            if isinstance(error, Unsure) and not await feed.ended():
+                raise
+            # It died: what it had begun is gone with it.
             feed = await self._feeds.ensure(repository, progress)
             record = await feed.client.create_session(directory, request.title, rules)
         if real(record.directory) != real(directory) or record.project_id == "global":
