@@ -7,7 +7,6 @@ import base64
 import errno
 import importlib
 import json as _json
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -197,10 +196,15 @@ class Transport:
             raise odd(request, answer.text) from None
 
 
+_loaded: list[ModuleType] = []
+
+
 async def _aiohttp() -> ModuleType:
     """Loading it takes a tenth of a second, which is not the event loop's."""
-    loaded = sys.modules.get("aiohttp")
-    return loaded or await asyncio.to_thread(importlib.import_module, "aiohttp")
+    if not _loaded:
+        # Also where another thread is loading it: this waits until all of it is there.
+        _loaded.append(await asyncio.to_thread(importlib.import_module, "aiohttp"))
+    return _loaded[0]
 
 
 async def _chunks(response: aiohttp.ClientResponse, request: str) -> AsyncIterator[bytes]:

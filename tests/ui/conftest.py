@@ -164,6 +164,7 @@ def jp_server_cleanup() -> None:
 def browser(nothing_left_running: None) -> Iterator[Any]:
     """Chromium, from wherever it is installed."""
     sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=20_000)  # the machine may be busy with other tests
     executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_ARGUMENTS)
