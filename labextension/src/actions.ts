@@ -6,7 +6,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { ApiError } from './errors';
 import { OcmanModel } from './model';
 import { Session } from './records';
-import { KnownSession, Repository, keyOf } from './state';
+import { KnownSession, Repository, keyOf, withEntry, without } from './state';
 import { Subject, rowKey } from './subject';
 
 /** Something that did not work, shown in the row that it was done to. */
@@ -118,17 +118,11 @@ export class Actions {
   }
 
   private _set(row: string, problem: Problem | null): void {
-    if (!problem && !this._problems.has(row)) {
-      return;
+    const problems = problem ? withEntry(this._problems, row, problem) : without(this._problems, row);
+    if (problems !== this._problems) {
+      this._problems = problems;
+      this._changed.emit();
     }
-    const problems = new Map(this._problems);
-    if (problem) {
-      problems.set(row, problem);
-    } else {
-      problems.delete(row);
-    }
-    this._problems = problems;
-    this._changed.emit();
   }
 
   private _problems: ReadonlyMap<string, Problem> = new Map();

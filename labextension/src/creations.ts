@@ -6,6 +6,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { Api } from './api';
 import { ApiError } from './errors';
 import { Notice, WorktreeRequest, WorktreeSession } from './records';
+import { withEntry, without } from './state';
 
 /** A worktree session that this page asked for, until its row stands in the tree. */
 export interface Creation {
@@ -91,13 +92,7 @@ export class Creations {
   }
 
   private _set(id: string, creation: Creation | null): void {
-    const all = new Map(this._all);
-    if (creation) {
-      all.set(id, creation);
-    } else {
-      all.delete(id);
-    }
-    this._all = all;
+    this._all = creation ? withEntry(this._all, id, creation) : without(this._all, id);
     this._changed.emit();
   }
 

@@ -361,17 +361,11 @@ export class OcmanModel implements IDisposable {
   }
 
   private _setError(key: string, error: ApiError | null): void {
-    if (!error && !this._errors.has(key)) {
-      return;
+    const errors = error ? reduce.withEntry(this._errors, key, error) : reduce.without(this._errors, key);
+    if (errors !== this._errors) {
+      this._errors = errors;
+      this._tell();
     }
-    const errors = new Map(this._errors);
-    if (error) {
-      errors.set(key, error);
-    } else {
-      errors.delete(key);
-    }
-    this._errors = errors;
-    this._tell();
   }
 
   private _tell(): void {

@@ -20,19 +20,13 @@ import {
 import { Drafts, MOST_ENTRIES, MOST_SESSIONS, SAVED_AFTER, SavedDrafts } from '../src/session/drafts';
 import { Sending, isBlank, whyNot } from '../src/session/sending';
 import { ask, key, session } from './records';
+import { settle } from './timing';
 
 /** Translates nothing. */
 const trans: any = {
   __: (text: string, ...values: unknown[]) => text.replace(/%(\d)/g, (_, n) => String(values[n - 1])),
   _n: (one: string, many: string, n: number) => (n === 1 ? one : many).replace('%1', String(n))
 };
-
-/** Let promises run that are ready. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) {
-    await Promise.resolve();
-  }
-}
 
 /** A test on a clock that stands still. */
 function timed(name: string, body: () => Promise<void> | void): void {

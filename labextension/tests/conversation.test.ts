@@ -2,7 +2,7 @@
  * A conversation that follows its session: what it reads, when, and what it tells.
  */
 import assert from 'node:assert/strict';
-import { mock, test } from 'node:test';
+import { mock } from 'node:test';
 import { Api } from '../src/api';
 import { ApiError } from '../src/errors';
 import { OcmanModel } from '../src/model';
@@ -11,6 +11,7 @@ import { Conversation, DRAWN_AFTER, MOST_KEPT, PAGE } from '../src/session/conve
 import { TODOS_AFTER } from '../src/session/todos';
 import { key, session, snapshot } from './records';
 import { done, ids, message, numbered, page, part, prompt, tool } from './talk';
+import { check, settle } from './timing';
 
 class FakeSocket {
   onmessage: ((event: any) => void) | null = null;
@@ -53,25 +54,9 @@ async function open(answers: Answers = {}, facts = {}) {
   return { model, conversation, calls, count, socket, all };
 }
 
-async function settle(): Promise<void> {
-  for (let i = 0; i < 30; i++) {
-    await Promise.resolve();
-  }
-}
-
 async function tick(ms: number): Promise<void> {
   mock.timers.tick(ms);
   await settle();
-}
-
-function check(name: string, body: () => Promise<void>): void {
-  test(name, async () => {
-    try {
-      await body();
-    } finally {
-      mock.timers.reset();
-    }
-  });
 }
 
 const updated = (one: Message) => ({ session_id: 'a', message: one });

@@ -10,37 +10,11 @@ import { ApiError } from '../src/errors';
 import { OcmanModel } from '../src/model';
 import { Diff, FileDiff, HostEvent } from '../src/records';
 import { EMPTY, State, applySnapshot } from '../src/state';
-import { list, session, snapshot, worktree } from './records';
-
-function check(name: string, body: () => Promise<void>): void {
-  test(name, async () => {
-    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 });
-    try {
-      await body();
-    } finally {
-      mock.timers.reset();
-    }
-  });
-}
-
-/** Let promises run that are ready. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) {
-    await Promise.resolve();
-  }
-}
+import { fileDiff, list, session, snapshot, worktree } from './records';
+import { settle, timed as check } from './timing';
 
 function file(path: string, facts: Partial<FileDiff> = {}): FileDiff {
-  return {
-    path,
-    status: 'modified',
-    additions: 1,
-    deletions: 1,
-    binary: false,
-    notebook: false,
-    patch: `@@ -1 +1 @@\n-a\n+${path}\n`,
-    ...facts
-  };
+  return fileDiff(path, { patch: `@@ -1 +1 @@\n-a\n+${path}\n`, ...facts });
 }
 
 function diffOf(...files: FileDiff[]): Diff {

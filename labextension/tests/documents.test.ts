@@ -17,24 +17,7 @@ import { HostEvent } from '../src/records';
 import { EMPTY, applySnapshot } from '../src/state';
 import { Unsaved } from '../src/unsaved';
 import { session, snapshot } from './records';
-
-function check(name: string, body: () => Promise<void>): void {
-  test(name, async () => {
-    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 });
-    try {
-      await body();
-    } finally {
-      mock.timers.reset();
-    }
-  });
-}
-
-/** Let promises run that are ready. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) {
-    await Promise.resolve();
-  }
-}
+import { settle, timed as check } from './timing';
 
 /** One session, in a folder of a worktree. */
 const STATE = applySnapshot(EMPTY, snapshot({ sessions: [session('a', { directory: '/r/w/sub' })] }));

@@ -2,13 +2,14 @@
  * The model: one stream, reconnected; requests and what becomes of them.
  */
 import assert from 'node:assert/strict';
-import { mock, test } from 'node:test';
+import { mock } from 'node:test';
 import { Api } from '../src/api';
 import { Socket } from '../src/connection';
 import { ApiError } from '../src/errors';
 import { ANSWERED_STAYS, OcmanModel } from '../src/model';
 import { WorktreeRequest } from '../src/records';
 import { ask, key, list, session, snapshot, worktree } from './records';
+import { check, settle } from './timing';
 
 class FakeSocket implements Socket {
   onmessage: ((event: any) => void) | null = null;
@@ -56,23 +57,6 @@ function start(answers: Partial<Record<keyof Api, (...args: any[]) => unknown>> 
   const model = new OcmanModel({ api, pageVersion: '1.0.0' });
   model.start();
   return { model, sockets, calls, last: () => sockets[sockets.length - 1] };
-}
-
-/** Let promises run that are ready. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) {
-    await Promise.resolve();
-  }
-}
-
-function check(name: string, body: () => Promise<void>): void {
-  test(name, async () => {
-    try {
-      await body();
-    } finally {
-      mock.timers.reset();
-    }
-  });
 }
 
 check("one socket: live with the snapshot, and nobody's text is asked for", async () => {

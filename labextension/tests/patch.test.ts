@@ -7,7 +7,7 @@ import { fileRows, matchingFiles } from '../src/diff/files';
 import { GROUP, countRows, firstRows, groupsOf } from '../src/diff/groups';
 import { changedWords, sideBySide, wordMarks } from '../src/diff/pairs';
 import { FilePatch, parsePatch } from '../src/diff/patch';
-import { FileDiff } from '../src/records';
+import { fileDiff } from './records';
 
 function one(patch: string): FilePatch {
   const files = parsePatch(patch);
@@ -299,22 +299,9 @@ test('side by side: changed lines stand beside each other, the rest alone', () =
   );
 });
 
-function file(path: string, facts: Partial<FileDiff> = {}): FileDiff {
-  return {
-    path,
-    status: 'modified',
-    additions: 1,
-    deletions: 1,
-    binary: false,
-    notebook: false,
-    patch: '',
-    ...facts
-  };
-}
-
 test('files as a tree: chains of folders are one row, closed ones hide what is in them', () => {
   const paths = ['z.py', 'src/deep/er/b.py', 'src/deep/er/a.py', 'src/x.py', 'src-2/y.py', 'a.py'];
-  const files = matchingFiles(paths.map(path => file(path)), '');
+  const files = matchingFiles(paths.map(path => fileDiff(path)), '');
   const tree = (closed: string[]) =>
     fileRows(files, { isTree: true, closed: new Set(closed) }).map(row => [
       row.depth,
@@ -341,9 +328,9 @@ test('files as a tree: chains of folders are one row, closed ones hide what is i
 
 test('a filter looks at both names and at what became of a file', () => {
   const files = [
-    file('src/new.py', { old_path: 'src/old.py', status: 'renamed' }),
-    file('notes.md', { status: 'untracked' }),
-    file('src/x.py')
+    fileDiff('src/new.py', { old_path: 'src/old.py', status: 'renamed' }),
+    fileDiff('notes.md', { status: 'untracked' }),
+    fileDiff('src/x.py')
   ];
   const found = (filter: string) => matchingFiles(files, filter).map(({ path }) => path);
   assert.deepEqual(found('OLD'), ['src/new.py']);

@@ -1,7 +1,7 @@
 /**
  * Records for the tests, as short as a test wants them.
  */
-import { Ask, Session, Snapshot, Worktree, WorktreeList } from '../src/records';
+import { Ask, FileDiff, Session, Snapshot, Worktree, WorktreeList } from '../src/records';
 import { keyOf } from '../src/state';
 
 export const key = (id: string): string => keyOf('local', id);
@@ -23,6 +23,19 @@ export function session(id: string, facts: Partial<Session> = {}): Session {
     cost: 0,
     tokens: {},
     pending: [],
+    ...facts
+  };
+}
+
+export function fileDiff(path: string, facts: Partial<FileDiff> = {}): FileDiff {
+  return {
+    path,
+    status: 'modified',
+    additions: 1,
+    deletions: 1,
+    binary: false,
+    notebook: false,
+    patch: '',
     ...facts
   };
 }

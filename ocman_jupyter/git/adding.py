@@ -255,7 +255,6 @@ class Adding:
                     base_told.cancel()
             raise AssertionError("unreachable")
 
-
     async def _dated(self, repository: Repository, base: Base | None) -> Base | None:
         """``base`` with the age of its commit, where that is not known yet."""
         if base is None or base.age_seconds is not None:

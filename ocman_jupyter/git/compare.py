@@ -26,7 +26,7 @@ from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.patches import Change, DiffReader
 from ocman_jupyter.git.paths import is_within, shown
 from ocman_jupyter.git.records import Against, Diff, FileDiff, FileStatus, Worktree
-from ocman_jupyter.git.refs import DEFAULTS, HEADS, BaseChoice, Commit, commits
+from ocman_jupyter.git.refs import DEFAULTS, BaseChoice, Commit, commits, full_names, short
 from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.git.worktrees import Worktrees
 
@@ -188,14 +188,13 @@ class Compare:
         names: list[tuple[str, str]] = []
         base = worktree.base
         if base is not None:
-            # Full names: a tag of the same name would win otherwise.
-            names += [(base.ref, prefix + base.ref) for prefix in (HEADS, "refs/remotes/", "refs/tags/")]
+            names += [(base.ref, name) for name in full_names(base.ref)]
             names.append((base.ref, base.sha))
         else:
             default, _ = await self._worktrees.list(repository, changes=False)
             if default is not None:
                 names.append((default.ref, default.sha))
-        names += [(one.removeprefix(HEADS).removeprefix("refs/remotes/"), one) for one in DEFAULTS]
+        names += [(short(one), one) for one in DEFAULTS]
         found = await commits(self._git, [name for _, name in names], top)
         candidates = [Against(ref=ref, sha=found[name].sha) for ref, name in names if name in found]
         if not candidates:

@@ -93,14 +93,16 @@ def glance(common_dir: str, branch: str) -> Refs | None:
         packed = _packed(common_dir)
         if packed is None:
             return None
-        found: dict[str, str] = {}
         first = branch.split("/")[0].casefold()
+        found = {
+            name: sha
+            for name, sha in packed.items()
+            if name.startswith(HEADS) and name[len(HEADS) :].split("/")[0].casefold() == first
+        }
         for name in os.listdir(os.path.join(common_dir, HEADS)):
             if name.casefold() == first:
                 found.update(_loose(common_dir, HEADS + name))
-        near = {name: sha for name, sha in packed.items() if name.startswith(HEADS)}
-        near = {name: sha for name, sha in near.items() if name[len(HEADS) :].split("/")[0].casefold() == first}
-        branches = {name[len(HEADS) :]: sha for name, sha in {**near, **found}.items()}
+        branches = {name[len(HEADS) :]: sha for name, sha in found.items()}
         defaults = {}
         remote_default = _symbolic(common_dir, DEFAULTS[0])
         for name in DEFAULTS:
@@ -204,7 +206,13 @@ def age(commit: Commit | None) -> float | None:
     return max(0.0, round(time.time() - commit.committed, 1))
 
 
-def _short(ref: str) -> str:
+def full_names(ref: str) -> list[str]:
+    """What a short name may stand for.  Full names first: a tag of the same name would win otherwise."""
+    return [HEADS + ref, "refs/remotes/" + ref, "refs/tags/" + ref]
+
+
+def short(ref: str) -> str:
+    """The name that people know a branch by."""
     return ref.removeprefix(HEADS).removeprefix("refs/remotes/")
 
 
@@ -219,11 +227,10 @@ class BaseChoice:
         """All revisions that may be it, in the order of preference."""
         if self.explicit is None:
             return [*DEFAULTS, "HEAD"]
-        # Full names first: a tag of the same name would win otherwise.
         name = self.explicit
         if not name.isprintable():
             return []
-        return [HEADS + name, "refs/remotes/" + name, "refs/tags/" + name, name, _REMOTE + name]
+        return [*full_names(name), name, _REMOTE + name]
 
     async def read(self, git: Git, refs: Refs, cwd: str) -> dict[str, Commit]:
         """Which :attr:`candidates` are commits; no process where a default branch is there."""
@@ -257,9 +264,9 @@ class BaseChoice:
                 if ref in ("HEAD", "@"):  # would mean something else wherever it is read again
                     ref = current or "HEAD"
             elif candidate == _REMOTE + "HEAD":
-                ref = _short(remote_default or candidate)
+                ref = short(remote_default or candidate)
             else:
-                ref = current or "HEAD" if candidate == "HEAD" else _short(candidate)
+                ref = current or "HEAD" if candidate == "HEAD" else short(candidate)
             return Base(ref=ref, sha=commit.sha, age_seconds=age(commit))
         if self.explicit is not None:
             raise NoBase(

@@ -15,7 +15,7 @@ from ocman_jupyter.git.history import History, Pair, Standing
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Changes, Plan, Worktree
-from ocman_jupyter.git.refs import HEADS, BaseChoice, commits, read_refs
+from ocman_jupyter.git.refs import BaseChoice, commits, full_names, read_refs
 from ocman_jupyter.git.repository import Repositories, Repository
 from ocman_jupyter.git.status import Statuses
 from ocman_jupyter.settings import OcmanSettings
@@ -110,7 +110,7 @@ class Worktrees:
     ) -> dict[str, Standing]:
         """By path: each head against where its base is now, else where it was."""
         refs = {one.base.ref for one in worktrees if one.base}
-        full = {ref: [HEADS + ref, "refs/remotes/" + ref, "refs/tags/" + ref] for ref in refs}
+        full = {ref: full_names(ref) for ref in refs}
         try:
             found = (
                 await commits(self._git, [name for names in full.values() for name in names], repository.root)

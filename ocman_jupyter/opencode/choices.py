@@ -63,11 +63,15 @@ def _default(config: dict[str, Any], providers: dict[str, Any], known: set[str])
     configured = config.get("model")
     if isinstance(configured, str) and configured in known:
         return configured
+    return next((one for one in default_models(providers) if one in known), None)
+
+
+def default_models(providers: dict[str, Any]) -> Iterator[str]:
+    """``provider/model`` of each provider's own default, in OpenCode's order."""
     defaults = providers.get("default")
     for provider, model in defaults.items() if isinstance(defaults, dict) else ():
-        if f"{provider}/{model}" in known:
-            return f"{provider}/{model}"
-    return None
+        if provider and model:
+            yield f"{provider}/{model}"
 
 
 def _text(value: Any) -> str | None:

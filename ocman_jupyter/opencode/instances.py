@@ -95,7 +95,7 @@ class Instances:
         Raises ``NoSuchDirectory``, ``OpenCodeMissing``, ``LaunchFailed``, ``LaunchTimeout``,
         ``OpenCodeNeedsPassword`` or ``OpenCodeUnreachable`` (there is one, but how it is could not be told).
         """
-        instance = await self.warm(target.identity)
+        instance = await self._warm(target.identity)
         if instance is not None:
             return instance, False
         (instance, launched), began = await self._ensures.join(
@@ -107,7 +107,7 @@ class Instances:
 
         Raises ``OpenCodeUnreachable`` or ``OpenCodeNeedsPassword`` where that cannot be told.
         """
-        instance = await self.warm(identity)
+        instance = await self._warm(identity)
         if instance is not None:
             return instance
         record = await self.registry.get(identity)
@@ -164,7 +164,7 @@ class Instances:
 
     # --- warm --------------------------------------------------------------------------------
 
-    async def warm(self, identity: str) -> Instance | None:
+    async def _warm(self, identity: str) -> Instance | None:
         """The one that was healthy before, if it is still that process and answers: no lock, no scan."""
         instance = self._live.get(identity)
         if instance is None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import NoSuchSession, OcmanError
+from .choices import default_models
 from .records import WARM_UP_TITLE, SessionRecord
 
 if TYPE_CHECKING:
@@ -53,18 +54,10 @@ async def _load(client: OpenCodeClient, directory: str) -> None:
     providers = await client.providers(directory)
     await client.agents(directory)
     await client.commands(directory)
-    model = _some_model(providers)
+    model = next(default_models(providers), None)
     if model is not None:
         await client.tools(directory, model)
     await client.load_location(directory)
-
-
-def _some_model(providers: dict[str, Any]) -> str | None:
-    defaults = providers.get("default")
-    for provider, model in defaults.items() if isinstance(defaults, dict) else ():
-        if provider and model:
-            return f"{provider}/{model}"
-    return None
 
 
 async def _delete(client: OpenCodeClient, session_id: str) -> None:

@@ -39,6 +39,14 @@ def snapshot(root: Path) -> tuple:
     return branches, listed.stdout, beside, admins
 
 
+async def cancel_once(task: asyncio.Future, on: Path) -> None:
+    """Cancel the task when the file ``on`` is there, and see it end so."""
+    await until(on.exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
 # --- the base ------------------------------------------------------------------------------
 
 
@@ -577,10 +585,7 @@ async def test_a_cancelled_add_leaves_nothing(domain, repository, tmp_path):
     hook(root, "post-checkout", f"touch {tmp_path}/on; sleep 30")
     before = snapshot(root)
     task = asyncio.ensure_future(domain.add(root, "x"))
-    await until((tmp_path / "on").exists)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancel_once(task, tmp_path / "on")
     assert snapshot(root) == before
 
 
@@ -607,10 +612,7 @@ async def test_a_branch_that_appears_while_an_add_is_cancelled_is_kept(
     on = tmp_path / "on"
     fault = f'case "$*" in *"worktree add"*) "$REAL" -C {root} branch x main; touch {on}; sleep 30;; esac'
     task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
-    await until(on.exists)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancel_once(task, on)
     assert git(root, "rev-parse", "x") == git(root, "rev-parse", "main")
 
 
@@ -620,10 +622,7 @@ async def test_a_lock_that_the_ended_git_left_does_not_keep_its_branch(make_doma
     on, lock = tmp_path / "on", root / ".git/refs/heads/x.lock"
     fault = f'case "$*" in *"worktree add"*) "$REAL" "$@"; touch {lock} {on}; sleep 30;; esac'
     task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
-    await until(on.exists)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancel_once(task, on)
     assert snapshot(root) == before and not lock.exists()
 
 
@@ -645,10 +644,7 @@ async def test_a_branch_that_another_worktree_is_on_meanwhile_is_kept(
     also = f'"$REAL" "$@"; "$REAL" -C {root} worktree add -q --force {other} x; touch {on}; sleep 30'
     fault = f'case "$*" in *"worktree add"*) {also};; esac'
     task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
-    await until(on.exists)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancel_once(task, on)
     assert git(other, "rev-parse", "HEAD") == git(root, "rev-parse", "main")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -198,6 +199,37 @@ def new_page(browser: Any, lab: Lab, address: str, **options: Any) -> tuple[Any,
     faults = Faults(page)
     page.goto(f"{lab.url}{address}{'&' if '?' in address else '?'}token={TOKEN}")
     return page, faults
+
+
+def row(panel: Any, name: str) -> Any:
+    """The row whose accessible name begins with ``name``."""
+    return panel.get_by_role("treeitem", name=re.compile(rf"^{re.escape(name)}(,|$)"))
+
+
+def choose(row: Any, item: str) -> None:
+    """Choose from the menu of a row."""
+    row.click(button="right")
+    # Its name ends with the keys that do the same.
+    row.page.get_by_role("menuitem", name=re.compile(rf"^{re.escape(item)}")).click()
+
+
+def button(place: Any, name: str) -> Any:
+    return place.get_by_role("button", name=name, exact=True)
+
+
+def kernel_ready(page: Any) -> None:
+    """The kernel of the open notebook answers: its own indicator says idle from the first moment."""
+    status = page.get_by_role("contentinfo").get_by_role("button", name=re.compile(r"\| Idle$"))
+    status.wait_for(timeout=60_000)
+
+
+def lose_much(lab: Lab) -> None:
+    """From now on a removal would lose one changed and many ignored files."""
+    many = [{"path": f"out/{i}.npy", "bytes": 1_000_000} for i in range(40)]
+    lab.scene("lose", items=[
+        {"code": "uncommitted", "message": "One file.", "items": [{"path": "a.py"}], "total_bytes": 10},
+        {"code": "ignored", "message": "40 files.", "items": many, "total_bytes": 40_000_000},
+    ])  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.ui.conftest import ROOT, TOKEN, Faults, Lab, new_page, tidy
+from tests.ui.conftest import ROOT, TOKEN, Faults, Lab, button, choose, lose_much, new_page, row, tidy
 from tests.ui.scene import ANALYSIS
 from tests.ui.test_diff import HUGE, IMAGE, LOADER, NOTEBOOK
-from tests.ui.test_manners import button, choose, row
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
@@ -172,11 +171,7 @@ def test_the_form_of_a_new_worktree_session(work: Any) -> None:
 
 def test_the_dialog_of_a_removal(lab: Lab, work: Any) -> None:
     page = work.page
-    many = [{"path": f"out/{i}.npy", "bytes": 1_000_000} for i in range(40)]
-    lab.scene("lose", items=[
-        {"code": "uncommitted", "message": "One file.", "items": [{"path": "a.py"}], "total_bytes": 10},
-        {"code": "ignored", "message": "40 files.", "items": many, "total_bytes": 40_000_000},
-    ])  # fmt: skip
+    lose_much(lab)
     choose(row(work, "Worktree fix-loader"), "Remove Worktree…")
     dialog = page.get_by_role("dialog", name="Remove worktree fix-loader")
     ignored = dialog.get_by_role("region", name="Files that git ignores")

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.ui.conftest import Faults, Lab
+from tests.ui.conftest import Faults, Lab, button, choose, row
 from tests.ui.scene import ANALYSIS, worktree
-from tests.ui.test_manners import button, choose, row
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect

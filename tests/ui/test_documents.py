@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.ui.conftest import Lab
-from tests.ui.test_manners import button, toast
+from tests.ui.conftest import Lab, button, kernel_ready
+from tests.ui.test_manners import toast
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
@@ -112,8 +112,7 @@ def test_a_notebook_is_read_again_and_its_kernel_runs_on(work: Any, lab: Lab) ->
     write("x = 1")
     document = open_document(page, path)
     expect(document.get_by_text("x = 1")).to_be_visible()
-    idle = document.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
-    idle.wait_for(timeout=60_000)
+    kernel_ready(page)
     document.locator(".cm-content").first.click()
     page.keyboard.press("Shift+Enter")
     expect(document.locator(".jp-InputPrompt", has_text="[1]:").first).to_be_visible(timeout=60_000)

@@ -7,28 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.ui.conftest import Faults, Lab
+from tests.ui.conftest import Faults, Lab, button, choose, lose_much, row
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 
 FIX = "/data/lab/.worktrees/analysis/fix-loader"
-
-
-def row(panel: Any, name: str) -> Any:
-    """The row whose accessible name begins with ``name``."""
-    return panel.get_by_role("treeitem", name=re.compile(rf"^{re.escape(name)}(,|$)"))
-
-
-def choose(row: Any, item: str) -> None:
-    """Choose from the menu of a row."""
-    row.click(button="right")
-    # Its name ends with the keys that do the same.
-    row.page.get_by_role("menuitem", name=re.compile(rf"^{re.escape(item)}")).click()
-
-
-def button(place: Any, name: str) -> Any:
-    return place.get_by_role("button", name=name, exact=True)
 
 
 @pytest.fixture
@@ -153,11 +137,7 @@ def test_what_does_not_work_is_said_in_its_row_with_retry(work: Any, lab: Lab, l
 
 def test_a_worktree_is_removed_only_after_every_loss_was_decided(work: Any, lab: Lab) -> None:
     page = work.page
-    many = [{"path": f"out/{i}.npy", "bytes": 1_000_000} for i in range(40)]
-    lab.scene("lose", items=[
-        {"code": "uncommitted", "message": "One file.", "items": [{"path": "a.py"}], "total_bytes": 10},
-        {"code": "ignored", "message": "40 files.", "items": many, "total_bytes": 40_000_000},
-    ])  # fmt: skip
+    lose_much(lab)
     row(work, "Worktree fix-loader").focus()
     page.keyboard.press("Delete")
     dialog = page.get_by_role("dialog")

@@ -19,8 +19,8 @@ from ocman_jupyter.demo.sample import NAME, make_sample
 from ocman_jupyter.demo.server import JupyterServer, free_port
 from ocman_jupyter.setup import numbers, version_of
 from tests.conftest import BINARIES
-from tests.ui.conftest import BUNDLE, ROOT, TOKEN, Faults, new_page
-from tests.ui.test_manners import button, choose, row, tab
+from tests.ui.conftest import BUNDLE, ROOT, TOKEN, Faults, button, choose, new_page, row
+from tests.ui.test_manners import tab
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect

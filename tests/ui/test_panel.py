@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any
 
 import pytest
 
-from tests.ui.conftest import Faults, Lab
+from tests.ui.conftest import Faults, Lab, button, row
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 
 ANALYSIS = "/data/lab/analysis"
-
-
-def row(panel: Any, name: str) -> Any:
-    """The row whose accessible name begins with ``name``."""
-    return panel.get_by_role("treeitem", name=re.compile(rf"^{re.escape(name)}(,|$)"))
-
-
-def button(panel: Any, name: str) -> Any:
-    return panel.get_by_role("button", name=name, exact=True)
 
 
 @pytest.fixture

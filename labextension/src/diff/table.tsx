@@ -95,7 +95,7 @@ const GroupTable = React.memo(function GroupTable(props: GroupProps): JSX.Elemen
 function Column({ name }: { name: string }): JSX.Element {
   return (
     <th scope="col">
-      <span className="ocman-ForReaders">{name}</span>
+      <span className="ocman-Hidden">{name}</span>
     </th>
   );
 }
@@ -168,7 +168,7 @@ function SignCell({ kind, trans }: { kind: LineKind; trans: TranslationBundle })
   return (
     <td className={`ocman-Line-sign ocman-mod-${kind}`}>
       <span aria-hidden="true">{isAdded ? '+' : '−'}</span>
-      <span className="ocman-ForReaders">{isAdded ? trans.__('added') : trans.__('removed')}</span>
+      <span className="ocman-Hidden">{isAdded ? trans.__('added') : trans.__('removed')}</span>
     </td>
   );
 }

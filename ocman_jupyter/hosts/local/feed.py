@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import OcmanError, OpenCodeError
 from ...opencode import changes as changed
+from ...opencode.choices import default_models
 from ...opencode.coalesce import DeltaPump
 from ...opencode.events import EventStream
 from ...opencode.instances import Instance
+from ...opencode.processes import wait_gone
 from ...opencode.records import AskRecord, SessionRecord
 from ...opencode.state import DirectorySnapshot, InstanceState
 from ...opencode.target import Target
@@ -30,9 +32,8 @@ STALE_SECONDS = 10.0
 SENT_SECONDS = 60.0
 """How long an accepted prompt counts as busy without any word of its turn."""
 SETTLE_SECONDS = 2.0
-ENDING_TRIES = 10
-ENDING_PAUSE = 0.05
-"""Seconds between looks at a process that may be dying."""
+ENDING_SECONDS = 0.5
+"""How long a process that may be dying is watched."""
 FILL_MESSAGES = 20
 """Newest messages that are read again after a gap."""
 REFETCH_AT_ONCE = 4
@@ -107,11 +108,7 @@ class Feed:
 
     async def ended(self) -> bool:
         """Whether the process is gone; one that dies lets go of its connections a moment before."""
-        for _ in range(ENDING_TRIES):
-            if not self.instance.process.runs:
-                return True
-            await asyncio.sleep(ENDING_PAUSE)
-        return False
+        return not await asyncio.to_thread(wait_gone, [self.instance.process], ENDING_SECONDS)
 
     async def close(self) -> None:
         await self._stream.close()
@@ -226,10 +223,10 @@ class Feed:
 
     async def default_model(self, directory: str) -> str:
         """``provider/model`` that OpenCode would use."""
-        providers = await self.client.providers(directory)
-        for provider, model in (providers.get("default") or {}).items():
-            return f"{provider}/{model}"
-        raise OpenCodeError("OpenCode has no model configured.")
+        model = next(default_models(await self.client.providers(directory)), None)
+        if model is None:
+            raise OpenCodeError("OpenCode has no model configured.")
+        return model
 
     # --- what we do ourselves ----------------------------------------------------------------
 
