@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,10 @@ MARK = "OCMAN_TEST_RUN"
 
 REAL_DATA_HOME = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
 """Before any test has a home of its own: where ``ocman-jupyter setup`` may have put OpenCode."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a shell starts what runs in its background; the programs that tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # --- each test on its own --------------------------------------------------------------------

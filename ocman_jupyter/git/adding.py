@@ -113,6 +113,8 @@ class Adding:
         holder = next((one for one in places if branch in one.in_use), None)
         if holder is not None and (exists or holder.state != "missing"):
             return self._at_holder(repository, branch, base, holder, rows)
+        if exists and holder is None:
+            _not_in_use_by_another_name(branch, refs, places)
         if not exists:
             await self._no_conflict(repository, branch, refs)
             if start is None:
@@ -250,7 +252,7 @@ class Adding:
                     return await Making(self._git, self._store, repository, plan, base_told).run(progress)
                 except Raced as raced:
                     if attempt == _ATTEMPTS - 1:
-                        raise PathConflict(str(raced), details={"branch": branch}) from None
+                        raise raced.error from None
                 finally:
                     base_told.cancel()
             raise AssertionError("unreachable")
@@ -264,6 +266,16 @@ class Adding:
         except OcmanError:
             return base
         return base.model_copy(update={"age_seconds": age(found.get(base.sha))})
+
+
+def _not_in_use_by_another_name(branch: str, refs: Refs, places: list[Checkout]) -> None:
+    target = refs.other_names.get(branch)
+    holder = next((one for one in places if target is not None and target in one.in_use), None)
+    if holder is not None:
+        raise BranchCheckedOut(
+            f"The branch {branch} is another name of {target}, which is checked out in {shown(holder.path)}.",
+            details={"branch": branch, "path": shown(holder.path)},
+        )
 
 
 def _warnings(branch: str, base: str | None, exists: bool, refs: Refs) -> list[Warned]:

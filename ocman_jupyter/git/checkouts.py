@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from ocman_jupyter.git.command import Git, GitFailed
-from ocman_jupyter.git.paths import is_within
+from ocman_jupyter.git.links import dot_git, link_of, read_line
 from ocman_jupyter.git.records import State
 from ocman_jupyter.git.repository import Repository
 
@@ -206,37 +206,8 @@ def _admins(common_dir: str, real: _RealPaths) -> dict[str, str]:
     return admins
 
 
-def _link(path: str) -> str | None:
-    line = read_line(os.path.join(path, ".git"))
-    if line is None or not line.startswith("gitdir: "):
-        return None
-    return os.path.join(path, line[len("gitdir: ") :])
-
-
-def link_of(path: str) -> str | None:
-    """Where the ``.git`` file of a worktree points, as a real path; ``None`` when there is no such file."""
-    link = _link(path)
-    return None if link is None else os.path.realpath(link)
-
-
-def link_stamp(path: str) -> tuple[object, ...] | None:
-    """Facts that change when the checkout at ``path`` is not the same any more; ``None`` when it is none."""
-    dot_git = os.path.join(path, ".git")
-    try:
-        here, info = os.stat(path), os.lstat(dot_git)
-        link = link_of(path)
-        back: object = None
-        if link is not None:
-            back = read_line(os.path.join(link, "gitdir"))
-            if back is None or not is_within(os.path.realpath(dot_git), os.path.realpath(path)):
-                return None
-    except (OSError, ValueError):
-        return None
-    return (here.st_dev, here.st_ino, info.st_ino, info.st_mtime_ns, link, back)
-
-
 def _state(path: str, admin: str | None) -> State:
-    link = _link(path)
+    link = dot_git(path)
     if link is not None:
         linked = admin is not None and (link == admin or os.path.realpath(link) == os.path.realpath(admin))
         return "ok" if linked else "moved"
@@ -294,15 +265,6 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
-
-
-def read_line(path: str) -> str | None:
-    """The content of a small file of git's without its last newline, or ``None``."""
-    try:
-        with open(path, "rb") as file:
-            return os.fsdecode(file.read(8192)).removesuffix("\n").removesuffix("\r")
-    except OSError:
-        return None
 
 
 def timestamp(seconds: float) -> str:

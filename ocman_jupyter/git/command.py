@@ -193,13 +193,21 @@ class _Call:
             on_start(process.pid)
         return process
 
-    def stop(self, number: int) -> None:
-        """Signal the process and all that it started."""
+    def stop(self, number: int, kill: bool = False) -> None:
+        """Signal the process and all that it started; ``kill``: itself at once."""
         with self._lock:
             self._stopped = True
             if self._process is not None and self._process.returncode is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
+                    if kill:
+                        os.kill(self._process.pid, signal.SIGKILL)
                     os.killpg(self._process.pid, number)
+
+    def kill_rest(self) -> None:
+        """Kill what it left behind."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     @property
     def group_lives(self) -> bool:
@@ -260,6 +268,7 @@ class Git:
         on_start: Callable[[int], None] | None = None,
         index: str | None = None,
         take: Take | None = None,
+        tidies: bool = True,
     ) -> Completed:
         """Run ``git -C cwd *args``.
 
@@ -278,6 +287,9 @@ class Git:
             Called in the worker thread with the pid.
         index:
             A private index file to use in place of the checkout's own.
+        tidies:
+            Cancelled, git may take back what it began.  Where it would remove a whole folder, with what others
+            put there meanwhile, it is killed instead (what it started is asked to end as ever).
         take:
             Gets the output of a read that has no ``input``; ``out`` is empty then, whatever its size.
 
@@ -303,7 +315,7 @@ class Git:
             call = _Call([*argv, *args], env, input, to_files=write, take=take)
             self.started += 1
             try:
-                completed = await self._finish(call, on_start, write, deadline, progress)
+                completed = await self._finish(call, on_start, write, deadline, progress, tidies)
             except OSError as error:
                 raise GitMissing(
                     f"git cannot be started: {error.strerror or error}", details={"command": self._command}
@@ -322,6 +334,7 @@ class Git:
         write: bool,
         deadline: float | None,
         progress: Callable[[bytes], None] | None,
+        tidies: bool,
     ) -> Completed:
         loop = asyncio.get_running_loop()
         pool = self._writes if write else self._reads
@@ -350,7 +363,7 @@ class Git:
                 if future.done():
                     break
         except asyncio.CancelledError:
-            await self._stop(call, future, gently=write)
+            await self._stop(call, future, gently=write, tidies=tidies)
             raise
         completed = future.result()
         if expired:
@@ -358,9 +371,11 @@ class Git:
             return Completed(completed.code or -signal.SIGKILL, completed.out, completed.err + said)
         return completed
 
-    async def _stop(self, call: _Call, future: asyncio.Future[Completed], gently: bool) -> None:
+    async def _stop(
+        self, call: _Call, future: asyncio.Future[Completed], gently: bool, tidies: bool
+    ) -> None:
         """End the process and wait until it is gone: nobody may undo next to a git that still works."""
-        call.stop(signal.SIGTERM if gently else signal.SIGKILL)
+        call.stop(signal.SIGTERM if gently else signal.SIGKILL, kill=not tidies)
         loop = asyncio.get_running_loop()
         kill = loop.call_later(_GRACE, call.stop, signal.SIGKILL)
         while not future.done():
@@ -368,8 +383,12 @@ class Git:
                 await asyncio.wait({future})
         kill.cancel()
         # What git itself had started (`git branch` of `worktree add -b`) may outlive it for a moment.
-        deadline = time.monotonic() + _GROUP_GRACE
-        while call.group_lives and time.monotonic() < deadline:
+        deadline = time.monotonic() + (_GROUP_GRACE if tidies else _GRACE)
+        while call.group_lives:
+            if time.monotonic() > deadline:
+                if tidies:
+                    break
+                call.kill_rest()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.005)
         with contextlib.suppress(BaseException):

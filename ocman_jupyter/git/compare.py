@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from ocman_jupyter.errors import NoBase, NoSuchWorktree
 from ocman_jupyter.git import notebooks
 from ocman_jupyter.git.adding import together
-from ocman_jupyter.git.checkouts import link_of
 from ocman_jupyter.git.command import Git, GitFailed
+from ocman_jupyter.git.links import link_of
 from ocman_jupyter.git.patches import Change, DiffReader
 from ocman_jupyter.git.paths import is_within, shown
 from ocman_jupyter.git.records import Against, Diff, FileDiff, FileStatus, Worktree

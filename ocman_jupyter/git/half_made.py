@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ocman_jupyter.git import made
-from ocman_jupyter.git.checkouts import INITIALIZING, link_of, read_line
+from ocman_jupyter.git.checkouts import INITIALIZING
 from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.links import link_of, read_line
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import is_within
 from ocman_jupyter.git.refs import HEADS
@@ -85,7 +86,7 @@ async def complete(
         await made.save(store, replace(row, state="made"))
         return row if place.finished else None
     if not place.on_branch:
-        await take_back(git, repository, row.path, row.branch)
+        await take_back(git, repository, row.path, row.branch, row.created)
         return None
     if progress:
         progress("Completing a worktree that was left half-made", None)
@@ -94,14 +95,16 @@ async def complete(
     return row
 
 
-def _adder_lives(path: str) -> bool:
+def _adder_lives(path: str, anywhere: bool = False) -> bool:
+    """Does a git make a worktree at ``path``, or, ``anywhere``, at one of the same last name?"""
     import psutil
 
+    name = os.path.basename(path)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             argv = process.cmdline()
             if (
-                path in argv
+                (path in argv or anywhere and any(os.path.basename(word.rstrip("/")) == name for word in argv))
                 and "worktree" in argv
                 and "add" in argv
                 and process.status() != psutil.STATUS_ZOMBIE
@@ -160,8 +163,8 @@ def _is_torn(path: str, whole: bytes) -> bool:
         return False
 
 
-async def take_back(git: Git, repository: Repository, path: str, branch: str) -> bool:
-    """Remove the worktree that a failed add left at ``path``; True when it had to stay.
+async def take_back(git: Git, repository: Repository, path: str, branch: str, since: float) -> bool:
+    """Remove the worktree that an add, begun at the Unix time ``since``, left at ``path``; True when it had to stay.
 
     It stays when it holds anything that the commit does not: somebody put it there.
     """
@@ -180,10 +183,14 @@ async def take_back(git: Git, repository: Repository, path: str, branch: str) ->
             )
             differing = [line for line in done.out.split(b"\0") if line and not line.startswith(b" D ")]
             foreign = done.code != 0 or bool(differing)
-        elif not place.on_branch and not await _is_bare_start(git, place, path):
-            return False  # somebody else's
+        elif not place.on_branch:
+            if await _is_bare_start(git, place, path):
+                await git.disk(_remove_bare_start, path, place.admin)
+            return False  # else somebody else's
         else:
-            tree = await git.run("ls-tree", "-r", "-z", "--name-only", HEADS + branch, cwd=path, ok=_ANY)
+            tree = await git.run(
+                "ls-tree", "-r", "-z", "--name-only", HEADS + branch, cwd=repository.common_dir, ok=_ANY
+            )
             foreign = tree.code != 0 or await git.disk(_has_foreign, path, set(tree.out.split(b"\0")))
         if foreign:
             return True
@@ -199,8 +206,16 @@ async def take_back(git: Git, repository: Repository, path: str, branch: str) ->
             ok=_ANY,
         )
         return await git.disk(os.path.lexists, path)
-    await git.disk(_remove_leftovers, repository, path)
+    await git.disk(_remove_leftovers, repository, path, since)
     return False
+
+
+def _is_unwritten(admin: str, path: str, since: float) -> bool:
+    """Did the git that made the worktree at ``path`` die before it could write that into ``admin``?"""
+    name = os.path.basename(admin).rstrip("0123456789")  # git adds a number to a name that is taken
+    if name != os.path.basename(path).rstrip("0123456789") or os.stat(admin).st_mtime < since - 1:
+        return False
+    return not _adder_lives(path, anywhere=True)
 
 
 async def _is_bare_start(git: Git, place: Place, path: str) -> bool:
@@ -208,6 +223,14 @@ async def _is_bare_start(git: Git, place: Place, path: str) -> bool:
     if not place.initializing or await git.disk(_adder_lives, path):
         return False
     return await git.disk(os.listdir, path) == [".git"]
+
+
+def _remove_bare_start(path: str, admin: str) -> None:
+    """By hand: git itself does not know a worktree that has no ``HEAD`` yet."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(path, ".git"))
+        shutil.rmtree(admin, ignore_errors=True)
+        os.rmdir(path)
 
 
 def _has_foreign(path: str, known: set[bytes]) -> bool:
@@ -224,13 +247,15 @@ def _files(folder: bytes, prefix: bytes) -> Iterator[bytes]:
                 yield prefix + entry.name
 
 
-def _remove_leftovers(repository: Repository, path: str) -> None:
+def _remove_leftovers(repository: Repository, path: str, since: float) -> None:
     """An admin folder of a git that died before it linked the worktree, and an empty folder."""
     folder = os.path.join(repository.common_dir, "worktrees")
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
         admin = os.path.join(folder, name)
+        if read_line(os.path.join(admin, "locked")) != INITIALIZING:
+            continue
         link = read_line(os.path.join(admin, "gitdir"))
-        if link == os.path.join(path, ".git") and read_line(os.path.join(admin, "locked")) == INITIALIZING:
+        if link == os.path.join(path, ".git") or not link and _is_unwritten(admin, path, since):
             shutil.rmtree(admin, ignore_errors=True)
     with contextlib.suppress(OSError):
         os.rmdir(path)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from ocman_jupyter.errors import NoSuchWorktree, OcmanError
 from ocman_jupyter.git.adding import together
-from ocman_jupyter.git.checkouts import link_of, read_line
 from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.history import History
+from ocman_jupyter.git.links import link_of, read_line
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Item, Reason, Worktree

@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ocman_jupyter.errors import ForbiddenPath, OcmanError, PathConflict
+from ocman_jupyter.errors import BranchCheckedOut, ForbiddenPath, OcmanError, PathConflict
 from ocman_jupyter.git import half_made, made
-from ocman_jupyter.git.checkouts import checkouts, link_stamp
+from ocman_jupyter.git.checkouts import checkouts
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
+from ocman_jupyter.git.links import link_stamp
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Plan, Warned
@@ -31,11 +32,18 @@ _ANY = range(-255, 256)
 _LOCK_TRIES = 5
 _LOCK_PAUSE = 0.1
 """Seconds between tries to delete a branch that is locked."""
+_NOT_BEGUN = re.compile(rb"^fatal: (a branch named )?'.*' (already exists|is already [a-z ]+ at '.*')$", re.MULTILINE)
+"""git refused before it made anything at the place of the worktree."""
+_IN_USE = re.compile(rb"^fatal: '.*' is already [a-z ]+ at '(?P<path>.*)'$", re.MULTILINE)
 _PERCENT = re.compile(rb"Updating files:\s+(\d+)%")
 
 
 class Raced(Exception):
-    """The branch could not be made: perhaps one of the name appeared between the look and the deed."""
+    """Something of the name appeared between the look and the deed; ``error`` if it is not seen at the next look."""
+
+    def __init__(self, error: OcmanError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def added_by(plan: Plan, reused: bool = False) -> Added:
@@ -87,6 +95,8 @@ class Making:
     """A folder that was there before, and stays."""
     stamp: tuple[object, ...] | None = None
     saved: bool = False
+    begun: bool = False
+    """Whatever is at the place now was made by our git."""
     before: Made | None = None
     """The row of the worktree that is made again."""
     warnings: list[Warned] = field(default_factory=list)
@@ -101,8 +111,9 @@ class Making:
                 left = []
             except (OcmanError, OSError):
                 left = [shown(self.plan.worktree_path)]
-            if left and isinstance(error, OcmanError):
-                error.details["left"] = left
+            told = error.error if isinstance(error, Raced) else error
+            if left and isinstance(told, OcmanError):
+                told.details["left"] = left
             raise
 
     @property
@@ -130,8 +141,12 @@ class Making:
         await _whole(made.save(self.store, row))
         if progress:
             progress("Making the worktree", None)
+        if not await self.git.disk(self._is_free):
+            raise Raced(self._in_the_way())
+        self.begun = True
         done = await self._git_add(self._makes_branch, progress)
-        if self._makes_branch and b"already exists" in done.err and await self._made_branch():
+        taken = done.code != 0 and b"fatal: a branch named" in done.err
+        if taken and self._makes_branch and await self._made_branch():
             # git stumbled over a worktree that another one was making, after it had made the branch.
             done = await self._git_add(False, progress)
         await self._read_back(done)
@@ -155,7 +170,20 @@ class Making:
             ok=_ANY,
             config={"checkout.workers": str(self.git.checkout_workers), "core.logAllRefUpdates": "true"},
             progress=_percent(progress) if progress else None,
+            tidies=False,
         )
+
+    def _is_free(self) -> bool:
+        try:
+            return not os.listdir(self.plan.worktree_path)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+
+    def _in_the_way(self) -> PathConflict:
+        path = shown(self.plan.worktree_path)
+        return PathConflict(f"Something else is at {path} since a moment ago.", details={"path": path})
 
     def _folders(self) -> None:
         path = self.plan.worktree_path
@@ -199,6 +227,18 @@ class Making:
     async def _read_back(self, done: Completed) -> None:
         """Exit codes are not outcomes: look at what is there."""
         path = self.plan.worktree_path
+        if done.code != 0 and _NOT_BEGUN.search(done.err):
+            self.begun = False
+            in_use = _IN_USE.search(done.err)
+            if in_use is None:
+                raise Raced(self._in_the_way())
+            holder = shown(os.fsdecode(in_use["path"]))
+            branch = self.plan.branch
+            raise Raced(
+                BranchCheckedOut(
+                    f"The branch {branch} is checked out in {holder}.", details={"branch": branch, "path": holder}
+                )
+            )
         place = await self.git.disk(self._look)
         if place.finished and done.code == 0:
             return
@@ -215,7 +255,7 @@ class Making:
             raise error
         full = b"No space left on device" in done.err
         if self._makes_branch and not full and not await self._made_branch():
-            raise Raced(error.message)
+            raise Raced(PathConflict(error.message, details={"branch": self.plan.branch}))
         raise PathConflict(
             f"git could not make the worktree at {shown(path)}: "
             + ("there is no space left on the disk." if full else error.message.partition(": ")[2]),
@@ -229,13 +269,22 @@ class Making:
         if not self.saved:
             await self.git.disk(self._remove_folders)
             return []
-        kept = await half_made.take_back(self.git, self.repository, path, self.plan.branch)
-        if kept:
-            return [shown(path)]
+        made_branch = await self._made_branch()
+        if self.begun:
+            if self._makes_branch and not made_branch:  # another git was faster: what is there is its own
+                kept = not await self.git.disk(self._is_free)
+            else:
+                kept = await half_made.take_back(
+                    self.git, self.repository, path, self.plan.branch, self.began
+                )
+            if kept:
+                return [shown(path)]
         if self.empty_folder_mode is not None:
             await self.git.disk(self._restore_folder)
-        if await self._made_branch():
-            await self._delete_branch()
+        if made_branch and not await self._delete_branch():
+            # Its row stays: the next call for this branch knows that it is ours.
+            await self.git.disk(self._remove_folders)
+            return [HEADS + self.plan.branch]
         await self.git.disk(self._remove_folders)
         if self.before is not None:
             await made.save(self.store, self.before)
@@ -243,22 +292,24 @@ class Making:
             await made.forget(self.store, path)
         return []
 
-    async def _delete_branch(self) -> None:
+    async def _delete_branch(self) -> bool:
+        """``False``: it had to stay, because git's files were locked."""
         ref = HEADS + self.plan.branch
         path = self.plan.worktree_path
         places = await checkouts(self.git, self.repository, self.plan.branch)
         if any(self.plan.branch in one.in_use and one.path != path for one in places):
-            return  # somebody works on it already
+            return True  # somebody works on it already
         for attempt in range(_LOCK_TRIES + 1):
             done = await self.git.run(
                 "update-ref", "-d", ref, self._start, cwd=self.repository.common_dir, write=True, ok=_ANY
             )
             if done.code == 0 or b".lock" not in done.err:
-                return
+                return True
             if attempt + 1 < _LOCK_TRIES:
                 await asyncio.sleep(_LOCK_PAUSE)
             else:
                 await self.git.disk(self._unlock, os.path.join(self.repository.common_dir, ref + ".lock"))
+        return False
 
     def _unlock(self, path: str) -> None:
         """A git that is ended may leave the lock of a ref behind; nobody else knows this branch yet."""

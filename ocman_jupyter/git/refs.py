@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ocman_jupyter.errors import NoBase
 from ocman_jupyter.git.command import Completed, Git, GitFailed
@@ -47,6 +47,8 @@ class Refs:
     """Full name of the ref that ``origin/HEAD`` points to."""
     remote_branch: str | None
     """Full name of ``origin``'s branch of the same name."""
+    other_names: Mapping[str, str] = field(default_factory=dict)
+    """Branches that only stand for another one (symbolic refs) → that one."""
 
 
 async def read_refs(git: Git, repository: Repository, branch: str | None = None) -> Refs:
@@ -65,6 +67,7 @@ async def read_refs(git: Git, repository: Repository, branch: str | None = None)
     if broken:
         done = await read("%00", (0,))
     branches: dict[str, str] = {}
+    other_names: dict[str, str] = {}
     defaults: dict[str, Commit] = {}
     remote_default = remote_branch = None
     for line in filter(None, done.text.split("\n")):
@@ -75,11 +78,13 @@ async def read_refs(git: Git, repository: Repository, branch: str | None = None)
             remote_default = symref or name
         elif name.startswith(HEADS):
             branches[name[len(HEADS) :]] = sha
+            if symref.startswith(HEADS):
+                other_names[name[len(HEADS) :]] = symref[len(HEADS) :]
         elif branch is not None and name == _REMOTE + branch:
             remote_branch = name
     if broken:
         defaults = await commits(git, DEFAULTS, repository.common_dir)
-    return Refs(branches, defaults, remote_default, remote_branch)
+    return Refs(branches, defaults, remote_default, remote_branch, other_names)
 
 
 def glance(common_dir: str, branch: str) -> Refs | None:

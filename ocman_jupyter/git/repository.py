@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ocman_jupyter.errors import NoCommits, NoSuchDirectory, NotARepository
 from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.links import link_of, read_line
 from ocman_jupyter.git.paths import is_within
 
 _REMEMBERED = 2000
@@ -47,6 +48,8 @@ class Repository:
     name: str
     worktrees_root: str
     """Where our worktrees live: ``<parent of root>/.worktrees/<name>``."""
+    worktrees_link: str
+    """The same before links were followed."""
 
 
 @dataclass(frozen=True)
@@ -162,13 +165,15 @@ def _describe(common: str, root: str | None, bare: bool, top: str | None) -> Rep
     if bare and name.endswith(".git") and name != ".git":
         name = name[: -len(".git")]
     name = name or "root"
+    link = os.path.join(parent, ".worktrees", name)
     return Repository(
         common_dir=common,
         root=root,
         bare=bare,
         toplevel=top or root,
         name=name,
-        worktrees_root=os.path.realpath(os.path.join(parent, ".worktrees", name)),
+        worktrees_root=os.path.realpath(link),
+        worktrees_link=link,
     )
 
 
@@ -208,9 +213,13 @@ def _stamp(real: str, repository: Repository) -> tuple[object, ...] | None:
                 # Numbers are used again: what a worktree's link says counts too.
                 with open(path, "rb") as file:
                     facts.append(file.read(_LINK))
-        os.stat(os.path.join(repository.common_dir, "HEAD"))
-        if os.path.realpath(repository.worktrees_root) != repository.worktrees_root:
-            return None  # it became a link
+                admin = link_of(repository.toplevel) or ""
+                os.stat(os.path.join(admin, "HEAD"))
+                facts.append(read_line(os.path.join(admin, "commondir")))
+        for name in ("HEAD", "objects", "refs"):  # without one of these git knows no repository there
+            os.stat(os.path.join(repository.common_dir, name))
+        if os.path.realpath(repository.worktrees_link) != repository.worktrees_root:
+            return None
         with open(os.path.join(repository.common_dir, "config"), "rb") as file:
             # Its content, because deleting any branch writes the same once more.
             facts.append(hashlib.sha256(file.read(_CONFIG)).digest())

@@ -48,6 +48,8 @@ _IDLE = 60.0
 """Seconds for which a tree that was asked about keeps its watches: a list of more trees than there is room
 for would else throw each one out just before its turn.  A tree that was refused is not tried for as long."""
 _MOST_NAMED = 1000
+_NESTING = (".git", ".gitmodules")
+"""What makes a folder a repository of its own, whose state its files do not tell."""
 _BATCH = 4000
 """Each watch that is given back leaves an event; the queue of the kernel holds 16,384 as it comes."""
 
@@ -175,6 +177,8 @@ class Watches:
             if watch.grew or path not in self._trees:
                 return False
             watch.moved = False
+            # Which files are ignored is being asked anew: until then each counts.
+            watch.ignored = frozenset(name for name in watch.ignored if name.endswith("/"))
         try:
             return _identity(path) == watch.identity
         except OSError:
@@ -195,7 +199,8 @@ class Watches:
             named, watch.named = watch.named, set()
         if any(_has_second_name(os.path.join(path, name)) for name in named):
             return False
-        watch.ignored = ignored
+        with self._lock:
+            watch.ignored = ignored
         return True
 
     def forget(self, path: str) -> None:
@@ -240,7 +245,8 @@ class Watches:
                     if watch.moved and not came or watch.prefixes[event.wd] + name in watch.ignored:
                         continue
                     watch.moved = True
-                    if came and event.mask & _FOLDER or len(watch.named) > _MOST_NAMED:
+                    nests = event.name in _NESTING
+                    if nests or came and event.mask & _FOLDER or len(watch.named) > _MOST_NAMED:
                         watch.grew = True
                     elif came:
                         watch.named.add(watch.prefixes[event.wd] + name)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from ocman_jupyter.errors import DirectoryMissing, NoSuchDirectory, NoSuchWorktree, NotARepository, OcmanError
 from ocman_jupyter.git import made
 from ocman_jupyter.git.adding import Adding, Progress, together
-from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch, link_of, link_stamp
+from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch
 from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.history import History, Pair, Standing
+from ocman_jupyter.git.links import link_of, link_stamp
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Changes, Plan, Worktree

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ocman_jupyter import errors
-from ocman_jupyter.git import refs
+from ocman_jupyter.git import made, refs
 from ocman_jupyter.git.names import short_hash
 
 from .conftest import hook
@@ -562,11 +562,82 @@ async def test_a_worktree_that_somebody_else_makes_there_meanwhile_is_theirs(
     domain = make_domain(
         git_command=wrapper(at_add(f'"$REAL" -C {root} worktree add -q -b theirs "$p" main'))
     )
-    with pytest.raises(errors.PathConflict):
-        await domain.add(root, "x")
+    added = await domain.add(root, "x")
+    assert Path(added.path).name.startswith("x-") and not added.reused
     listed = await domain.listed(root)
     assert (listed["x"].branch, listed["x"].state, listed["x"].made_by_ocman) == ("theirs", "ok", False)
-    assert git(root, "branch", "--list", "x") == ""
+
+
+async def test_the_same_worktree_made_by_somebody_else_meanwhile_is_found(make_domain, repository, wrapper):
+    root = repository()
+    domain = make_domain(git_command=wrapper(at_add(f'"$REAL" -C {root} worktree add -q -b x "$p" main')))
+    added = await domain.add(root, "x")
+    assert (added.reused, added.branch_existed, added.warnings) == (True, True, [])
+    assert not (await domain.listed(root))["x"].made_by_ocman
+
+
+async def test_the_same_worktree_made_by_somebody_else_survives_a_cancel(
+    make_domain, repository, git, wrapper, tmp_path
+):
+    root, on = repository(), tmp_path / "on"
+    theirs = f'"$REAL" -C {root} worktree add -q -b x "$p" main; touch {on}; sleep 30'
+    task = asyncio.ensure_future(make_domain(git_command=wrapper(at_add(theirs))).add(root, "x"))
+    await cancel_once(task, on)
+    place = root.parent / ".worktrees/project/x"
+    assert git(place, "rev-parse", "HEAD") == git(root, "rev-parse", "main")
+
+
+async def test_a_folder_that_fills_before_git_starts_is_seen(domain, repository, monkeypatch):
+    root = repository()
+    place = root.parent / ".worktrees/project/x"
+    save = made.save
+
+    async def slow(*arguments):
+        await save(*arguments)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "notes").write_text("mine")
+
+    monkeypatch.setattr(made, "save", slow)
+    before = snapshot(root)
+    with pytest.raises(errors.PathConflict):
+        await domain.add(root, "x")
+    assert (place / "notes").read_text() == "mine"
+    assert snapshot(root)[:2] == before[:2]
+
+
+async def test_a_branch_that_is_another_ones_second_name_is_in_use(domain, repository, git):
+    root = repository()
+    git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    with pytest.raises(errors.BranchCheckedOut) as caught:
+        await domain.add(root, "alias")
+    assert caught.value.details == {"branch": "alias", "path": str(root)}
+
+
+async def test_a_branch_that_cannot_be_taken_back_is_told_and_known(make_domain, repository, git, wrapper):
+    root = repository()
+    locks = f'\ncase "$*" in *"update-ref -d"*) touch {root}/.git/packed-refs.lock;; esac'
+    fault = at_add(REALLY, 'rm -f "$p"/*', "exit 128") + locks
+    with pytest.raises(errors.PathConflict) as caught:
+        await make_domain(git_command=wrapper(fault)).add(root, "x")
+    assert caught.value.details["left"] == ["refs/heads/x"]
+    (root / ".git/packed-refs.lock").unlink()
+    added = await make_domain().add(root, "x", new_branch=True)
+    assert not added.branch_existed
+
+
+async def test_a_file_dropped_into_a_half_made_worktree_survives_a_cancel(
+    make_domain, repository, tmp_path
+):
+    on = tmp_path / "on"
+    root = repository(files={".gitattributes": "*.slow filter=slow\n", "b.slow": "b\n", "README.md": "hello\n"})
+    git_config = ["git", "-C", str(root), "config", "filter.slow.smudge", f"touch {on}; sleep 30; cat"]
+    subprocess.run(git_config, check=True)
+    task = asyncio.ensure_future(make_domain().add(root, "x"))
+    await until(on.exists)
+    place = root.parent / ".worktrees/project/x"
+    (place / "notes").write_text("mine")
+    await cancel_once(task, on)
+    assert (place / "notes").read_text() == "mine"
 
 
 async def test_a_branch_that_appears_between_look_and_deed_is_used_not_deleted(

@@ -152,6 +152,36 @@ async def test_a_repository_that_was_replaced_is_looked_at_anew(domain, reposito
     assert (await domain.resolve(tmp_path / "moved")).common_dir != before.common_dir
 
 
+async def test_a_link_to_the_worktrees_that_is_pointed_elsewhere_is_seen(domain, repository, tmp_path):
+    root = repository()
+    link = root.parent / ".worktrees" / root.name
+    link.parent.mkdir()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        assert (await domain.resolve(root)).worktrees_root == str(tmp_path / name)
+
+
+@pytest.mark.parametrize("part", ["objects", "refs", "HEAD"])
+async def test_a_damaged_repository_is_not_answered_from_memory(domain, repository, part):
+    root = repository()
+    await domain.resolve(root)
+    (root / ".git" / part).rename(root / "elsewhere")
+    with pytest.raises(NotARepository):
+        await domain.resolve(root)
+
+
+@pytest.mark.parametrize("part", ["HEAD", "commondir"])
+async def test_a_worktree_whose_admin_folder_is_damaged_is_not_answered_from_memory(domain, repository, part):
+    root = repository()
+    added = await domain.add(root, "x")
+    await domain.resolve(added.path)
+    (root / ".git/worktrees/x" / part).unlink()
+    with pytest.raises(NotARepository):
+        await domain.resolve(added.path)
+
+
 async def test_a_link_that_is_written_anew_in_place_is_seen(domain, repository, git):
     """The file system may give the number of a file that went to the one that came."""
     root, other = repository(), repository("other")

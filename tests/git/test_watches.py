@@ -168,6 +168,16 @@ def test_what_moves_between_is_seen(make_watches, make_tree):
     assert not on.quiet(str(tree))
 
 
+def test_a_file_that_is_perhaps_not_ignored_any_more_counts_meanwhile(make_watches, make_tree):
+    on, tree = make_watches(), make_tree()
+    watch(on, tree, "x.log")
+    assert on.again(str(tree))
+    (tree / "x.log").write_text("2\n")
+    assert not on.quiet(str(tree))  # another thread's question has the same effect
+    assert on.keep(str(tree), frozenset())
+    assert not on.quiet(str(tree))
+
+
 def new_folder(tree: Path) -> None:
     (tree / "new").mkdir()
 
@@ -180,6 +190,14 @@ def folder_moved_in(tree: Path) -> None:
 def many_files(tree: Path) -> None:
     for number in range(1100):
         (tree / f"f{number}").touch()
+
+
+def repository_of_its_own(tree: Path) -> None:
+    (tree / "src/.git").write_text("gitdir: ../../elsewhere\n")
+
+
+def submodules(tree: Path) -> None:
+    (tree / ".gitmodules").touch()
 
 
 def folder_gone(tree: Path) -> None:
@@ -195,6 +213,16 @@ def test_a_tree_with_other_folders_must_be_read(make_watches, make_tree, change)
     watch(on, tree)
     assert on.again(str(tree))
     assert on.keep(str(tree), frozenset())
+
+
+@pytest.mark.parametrize("change", [repository_of_its_own, submodules])
+def test_a_tree_that_came_to_hold_another_repository_is_not_watched_on(make_watches, make_tree, change):
+    on, tree = make_watches(), make_tree()
+    watch(on, tree)
+    assert on.again(str(tree))
+    change(tree)
+    assert not on.quiet(str(tree))
+    assert not on.keep(str(tree), frozenset())
 
 
 @pytest.mark.parametrize("before", [True, False])
