@@ -43,10 +43,10 @@ export const rows: JupyterFrontEndPlugin<void> = {
         }
       },
       closeSession: key => tabs?.close(key),
-      showForm: repository => {
+      showForm: form => {
         if (panel) {
           showPanel();
-          panel.view.form = { repository };
+          panel.view.form = form;
         }
       },
       openTerminal: terminals.isAvailable()

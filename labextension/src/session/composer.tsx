@@ -8,7 +8,7 @@ import { ISignal } from '@lumino/signaling';
 import { OcmanModel } from '../model';
 import { Button, ErrorText, IconButton } from '../panel/button';
 import { useSignal } from '../panel/hooks';
-import { KnownSession } from '../state';
+import { KnownSession, keyOf } from '../state';
 import { Completion, SessionChoices, deedOf } from './completion';
 import { Drafts } from './drafts';
 import { Pickers } from './pickers';
@@ -50,19 +50,16 @@ export function Composer(props: Props): JSX.Element {
   const text = (recalled !== null ? draft.history[recalled] : undefined) ?? draft.text;
 
   const isLive = model.connection.phase === 'live';
+  const instance = session?.repo_root
+    ? model.state.instances.get(keyOf(session.host, session.repo_root))
+    : undefined;
+  const serving = instance && (instance.state ?? 'running') === 'running' ? instance.pid : undefined;
   React.useEffect(() => {
     if (isLive) {
       // Another OpenCode may offer others.
       choices.load(choices.value !== null).catch(() => undefined);
     }
-  }, [choices, isLive]);
-
-  // A page that goes away has no moment left to wait for.
-  React.useEffect(() => {
-    const flush = () => drafts.flush();
-    window.addEventListener('pagehide', flush);
-    return () => window.removeEventListener('pagehide', flush);
-  }, [drafts]);
+  }, [choices, isLive, serving]);
 
   // Where the caret goes once the new text stands in the field.
   const caret = React.useRef<number | null>(null);

@@ -9,7 +9,7 @@ import { EntryView } from './message';
 import { ScrollKeeper } from './scroll';
 import { Surroundings } from './surroundings';
 import { FILE } from './untrusted';
-import { fullPath } from './words';
+import { fileAndLine, fullPath } from './words';
 
 /** So near to the top the earlier messages are read, in pixels. */
 const NEAR_TOP = 200;
@@ -59,11 +59,12 @@ export function Transcript(props: Props): JSX.Element {
     scroller.current?.focus({ preventScroll: true });
   };
   const openFile = (target: EventTarget) => {
-    const path = (target as Element).closest(`[${FILE}]`)?.getAttribute(FILE);
-    if (path) {
-      surroundings.onFile(fullPath(path.replace(/(:\d+){1,2}$/, ''), surroundings.directory));
+    const link = (target as Element).closest(`[${FILE}]`)?.getAttribute(FILE);
+    if (link) {
+      const { path, line } = fileAndLine(link);
+      surroundings.onFile(fullPath(path, surroundings.directory), line);
     }
-    return !!path;
+    return !!link;
   };
   const onKeyDown = (event: React.KeyboardEvent) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) {

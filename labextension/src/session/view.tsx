@@ -21,8 +21,8 @@ import { Transcript, focusTranscript } from './transcript';
 /** What the application does for a session's tab. */
 export interface SessionCallbacks {
   openDiff(host: string, worktreePath: string): void;
-  /** `path` is absolute on the session's host. */
-  openFile(path: string, host: string): void;
+  /** `path` is absolute on the session's host; lines count from one. */
+  openFile(path: string, host: string, line?: number): void;
   openSession(sessionKey: string): void;
   /** Show what else can be done to the session, at `anchor`. */
   menu(anchor: HTMLElement, sessionKey: string): void;
@@ -169,7 +169,7 @@ function useSurroundings(props: SessionViewProps): Surroundings {
       host,
       directory,
       showCost,
-      onFile: path => callbacks.openFile(path, host),
+      onFile: (path, line) => callbacks.openFile(path, host, line),
       onDiff: () => {
         const found = conversation.session && worktreeOf(model.state, conversation.session);
         callbacks.openDiff(host, found?.path ?? directory);
