@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidRequest, NoSuchSession, OpenCodeError, WouldLoseWork
 from . import choose, views
+from .asking import outcome
 from .client import Client
 from .feed import Feed
 from .text import clean, one_line
@@ -260,7 +261,8 @@ class Verbs:
             body = {"reply": reply}
             if message is not None:
                 body["message"] = message
-        return views.Replied(await self.client.reply(wanted["id"], body), self)
+        answer = await self.client.reply(wanted["id"], body)
+        return views.Replied(answer, outcome(wanted, body), self)
 
     # --- the machine -------------------------------------------------------------------------
 

@@ -67,6 +67,12 @@ class Rows(Answer):
         """Lines under the table."""
         return []
 
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        """Head and rows, without the columns that say nothing."""
+        rows = [self.row(data) for data in self.data[self.key]]
+        told = [i for i in range(len(self.head)) if any(row[i] not in (None, "") for row in rows)]
+        return [self.head[i] for i in told], [[row[i] for i in told] for row in rows]
+
     def __len__(self) -> int:
         return len(self.data[self.key])
 
@@ -77,14 +83,14 @@ class Rows(Answer):
         return self.item(self.data[self.key][index])
 
     def __repr__(self) -> str:
-        rows = [self.row(data) for data in self.data[self.key]]
-        body = table(self.head, rows) if rows else self.empty.replace("%ocman", self._how)
+        head, rows = self._table()
+        body = table(head, rows) if rows else self.empty.replace("%ocman", self._how)
         return "\n".join([body, *map(clean, self.notes())])
 
     def _repr_html_(self) -> str:
-        rows = [self.row(data) for data in self.data[self.key]]
+        head, rows = self._table()
         nothing = escape(self.empty.replace("%ocman", self._how))
-        body = html_table(self.head, rows) if rows else f"<div>{nothing}</div>"
+        body = html_table(head, rows) if rows else f"<div>{nothing}</div>"
         return body + "".join(f"<div>{escape(note)}</div>" for note in self.notes())
 
 
@@ -419,10 +425,14 @@ class Turned(HasSession):
 
 
 class Replied(Answer):
-    """An ask was answered."""
+    """An ask was answered: ``outcome`` says how."""
+
+    def __init__(self, data: Json, outcome: str, verbs: Verbs | None = None) -> None:
+        super().__init__(data, verbs)
+        self.outcome = outcome
 
     def lines(self) -> list[str]:
-        return ["Answered."]
+        return [f"{self.outcome}."]
 
 
 class Removal(Answer):

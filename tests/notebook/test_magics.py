@@ -229,8 +229,9 @@ def test_lists_and_asks(shell: Any, fake: FakeHost) -> None:
     assert [tree.branch for tree in run(shell, "%ocman wts")] == ["fix"]
     assert len(run(shell, "%ocman sessions")) == 1
     fake.pending["per_1"] = permission()
-    assert "always would allow /etc/*" in repr(run(shell, "%ocman asks"))
-    run(shell, '%ocman reply reject "use the copy in data/"')
+    assert "always would allow all work on what is at /etc/*" in repr(run(shell, "%ocman asks"))
+    said = repr(run(shell, '%ocman reply reject "use the copy in data/"'))
+    assert said == "Rejected: outside the worktree: /etc/hosts."
     assert fake.given("reply")[0] == "per_1"
     assert (fake.given("reply")[1].reply, fake.given("reply")[1].message) == (
         "reject",
@@ -239,8 +240,12 @@ def test_lists_and_asks(shell: Any, fake: FakeHost) -> None:
     fake.pending["que_1"] = question()
     with pytest.raises(InvalidRequest, match="question"):
         run(shell, "%ocman reply que_1 once")
-    run(shell, "%ocman reply que_1 --answer pri")
+    assert repr(run(shell, "%ocman reply que_1 --answer pri")) == "Answered: price."
     assert fake.given("reply")[1].answers == [["price"]]
+    outcomes = {"once": "Allowed once: outside the worktree: /etc/hosts.", "always": "Allowed always: /etc/*."}
+    for reply, words in outcomes.items():
+        fake.pending["per_1"] = permission()
+        assert repr(run(shell, f"%ocman reply {reply}")) == words
 
 
 def test_questions_get_one_answer_each(shell: Any, fake: FakeHost) -> None:

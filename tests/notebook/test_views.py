@@ -93,7 +93,8 @@ def hostile_views() -> list[views.Answer]:
 @pytest.mark.parametrize("view", hostile_views(), ids=lambda view: type(view).__name__)
 def test_hostile_titles_and_names_do_nothing_in_page_or_terminal(view: views.Answer) -> None:
     page = Tags(view._repr_html_())
-    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "br"} and not page.attributes
+    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "br"}
+    assert set(page.attributes) <= {("style", "text-align:left")}
     assert "alert" in view._repr_html_()  # the text is there, as text
     assert "\x1b" not in repr(view) + view._repr_html_()
 
@@ -151,6 +152,20 @@ def test_list_of_worktrees_says_state_changes_and_worst_status() -> None:
     assert "locked, rebase, clean" in shown[4]
     assert "merged" not in shown[5] and "merged" in shown[6] and "up 3 squash-merged" in shown[7]
     assert shown[8] == "2 more sessions elsewhere."
+
+
+def test_a_table_is_read_from_the_left_and_has_no_column_that_says_nothing() -> None:
+    plain = tree(made_by_ocman=False, base=None, merged="yes")
+    listing = views.WorktreeList({"worktrees": [plain], "sessions_elsewhere": []})
+    assert "base" not in repr(listing) and "<th" in listing._repr_html_() and "base" not in listing._repr_html_()
+    assert "<td>" not in listing._repr_html_() and '<td style="text-align:left">fix</td>' in listing._repr_html_()
+    ahead = views.WorktreeList({"worktrees": [plain, tree(branch="b", ahead=2)], "sessions_elsewhere": []})
+    assert "base" in repr(ahead).splitlines()[0] and "up 2" in repr(ahead)
+
+
+def test_states_have_the_words_of_the_pages() -> None:
+    assert "— folder gone" in repr(views.Session(session(status="directory_missing")))
+    assert "— failed" in repr(views.Session(session(status="error")))
 
 
 def test_lists_are_sequences() -> None:
