@@ -23,6 +23,7 @@ import { SessionWidget } from '../session/widget';
 import { fromKey, keyOf } from '../state';
 import { Subject, find } from '../subject';
 import { selectedCell } from './cells';
+import { addSessionKeys } from './session_keys';
 import { DOMAIN, IOcmanModel, IPanel, IPreferences, ITabs, PanelParts, Tabs } from './tokens';
 
 export const sessions: JupyterFrontEndPlugin<Tabs> = {
@@ -116,6 +117,12 @@ export const sessions: JupyterFrontEndPlugin<Tabs> = {
         return widget;
       }
     });
+
+    addSessionKeys(
+      commands,
+      trans,
+      () => tracker.find(({ node }) => node.contains(document.activeElement)) ?? null
+    );
 
     void restorer?.restore(tracker, {
       command: CommandIDs.openSession,

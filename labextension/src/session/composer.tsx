@@ -23,7 +23,7 @@ interface Props {
   sessionKey: string;
   trans: TranslationBundle;
   drafts: Drafts;
-  /** Enter sends, and Shift+Enter makes a new line; otherwise Enter makes one, and Ctrl+Enter sends. */
+  /** Enter sends, and Shift+Enter makes a new line; otherwise Enter makes one. */
   enterSends?: boolean;
   /** The text of the notebook cell that is selected, as it should stand in a message; `null` when none is. */
   insertCell?: () => string | null;
@@ -128,7 +128,7 @@ export function Composer(props: Props): JSX.Element {
       } else {
         completion.move(key === 'ArrowDown' ? 1 : -1);
       }
-    } else if (key === 'Enter' && (control || (enterSends && isPlain))) {
+    } else if (key === 'Enter' && enterSends && isPlain) {
       // A key that is held down sends nothing again.
       if (!event.repeat) {
         void send();
@@ -229,6 +229,7 @@ export function Composer(props: Props): JSX.Element {
           mood="accept"
           blocked={isBlocked || isBlank(text)}
           title={reason ?? undefined}
+          data-send
           onClick={() => void send()}
         >
           {sending.isSending
