@@ -418,7 +418,8 @@ class Scene(FakeMachine):
     async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
         if self.known[session_id].repo_root not in self.running:
             raise OpenCodeUnreachable("No OpenCode runs that could read this session.")
-        return {"messages": self.history.get(session_id, []), "next": None}
+        known = await super().messages(session_id, limit, before)
+        return {**known, "messages": self.history.get(session_id, known["messages"])}
 
     async def ensure(self, directory: str, progress: Progress | None = None) -> InstanceInfo:
         self.running.add(directory)
