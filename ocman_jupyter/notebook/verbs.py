@@ -131,6 +131,16 @@ class Verbs:
             self.last_worktree = self.last_session = None
         return views.Removed(answer, self)
 
+    async def diff(
+        self, branch: str | None = None, *, directory: str | None = None, against: str = "base"
+    ) -> views.Diff:
+        """What a worktree has changed: commits, uncommitted changes and new files, against its base.
+
+        ``branch``: without it the worktree that was made last, else the one of the working directory.
+        ``against``: ``base``, ``HEAD``, a revision, or the path of another worktree.
+        """
+        return views.Diff(await self.client.diff(await self._workplace(branch, directory), against), self)
+
     # --- the instance ------------------------------------------------------------------------
 
     async def ensure(
@@ -292,6 +302,15 @@ class Verbs:
         if os.path.isabs(text):
             return text
         return str(choose.worktree(await self.client.worktrees(absolute(directory), False), text)["path"])
+
+    async def _workplace(self, text: str | None, directory: str | None) -> str:
+        """The path of the worktree that is named, was made last, or holds the directory."""
+        if text is not None:
+            return await self._worktree_path(text, directory)
+        if self.last_worktree is not None:
+            return self.last_worktree
+        where = absolute(directory)
+        return str(choose.around(await self.client.worktrees(where, False), where)["path"])
 
     async def _follow(
         self, session_id: str, say: Callable[[str], None] | None, send: Callable[[], Any] | None

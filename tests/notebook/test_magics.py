@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 import pytest
 
-from ocman_jupyter.errors import BranchCheckedOut, InvalidRequest, OcmanError, OpenCodeError, WouldLoseWork
+from ocman_jupyter.errors import (
+    BranchCheckedOut,
+    InvalidRequest,
+    NoSuchWorktree,
+    OcmanError,
+    OpenCodeError,
+    WouldLoseWork,
+)
 from ocman_jupyter.notebook import complete, options, views
-from tests.notebook.fake import FakeHost, loss, permission, question
+from tests.notebook.fake import FakeHost, differences, loss, permission, question
 
 
 def run(shell: Any, code: str) -> Any:
@@ -258,6 +266,27 @@ def test_questions_get_one_answer_each(shell: Any, fake: FakeHost) -> None:
     assert fake.given("reply")[1].answers == [["price"], ["weight"]]
 
 
+def test_diff_is_of_the_worktree_that_is_meant(
+    shell: Any, fake: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    fake.add_tree("main", str(tmp_path), is_main=True)
+    (tmp_path / "notes").mkdir()
+    monkeypatch.chdir(tmp_path / "notes")
+    assert "Nothing differs." in repr(run(shell, "%ocman diff"))
+    assert fake.given("diff") == (os.path.realpath(tmp_path), "base")
+    run(shell, "%ocman wt fix --no-session")
+    run(shell, "%ocman diff")
+    assert fake.given("diff") == ("/repo/.worktrees/fix", "base")
+    fake.differences = differences({"path": "a.py", "patch": "+x\n"}, {"path": "b.py", "patch": "+y\n"})
+    found = run(shell, "%ocman diff fix --against HEAD")
+    assert fake.given("diff") == ("/repo/.worktrees/fix", "HEAD")
+    assert found.patch == "+x\n+y\n" and [file["path"] for file in found] == ["a.py", "b.py"]
+    monkeypatch.chdir("/")
+    run(shell, "%ocman rm fix")
+    with pytest.raises(NoSuchWorktree):
+        run(shell, "%ocman diff")
+
+
 def test_rm_accepts_by_name_and_dry_run_only_looks(shell: Any, fake: FakeHost) -> None:
     run(shell, "%ocman wt fix --no-session")
     fake.reasons = [loss()]
@@ -330,7 +359,7 @@ def test_help(shell: Any, fake: FakeHost, code: str) -> None:
 
 
 def test_verbs_of_later_parts_are_not_offered(shell: Any) -> None:
-    for verb in ("merge", "diff", "repair", "project", "kernel", "variants", "hosts", "loops", "mcp"):
+    for verb in ("merge", "repair", "project", "kernel", "variants", "hosts", "loops", "mcp"):
         with pytest.raises(InvalidRequest):
             run(shell, f"%ocman {verb}")
 
