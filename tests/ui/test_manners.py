@@ -309,6 +309,21 @@ def test_the_keys_of_a_session_tab(work: Any, lab: Lab) -> None:
     page.keyboard.press("Escape")
     expect(text).to_be_focused()
     expect(text).to_have_value("jke")
+    # What is open closes first.
+    text.fill("")
+    page.keyboard.type("/")
+    expect(session.get_by_role("listbox")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(session.get_by_role("listbox")).to_have_count(0)
+    expect(text).to_be_focused()
+    text.fill("jke")
+    session.get_by_role("button", name=re.compile("^Reject with reason")).click()
+    reason = session.locator(".ocman-Dock-reason input")
+    expect(reason).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(reason).to_have_count(0)
+    expect(entry).not_to_be_focused()
+    text.focus()
     once = session.locator(".ocman-Dock [data-reply=once]")
     expect(once).to_have_attribute("aria-disabled", "false")
     page.keyboard.press("Alt+1")
@@ -317,6 +332,24 @@ def test_the_keys_of_a_session_tab(work: Any, lab: Lab) -> None:
     page.keyboard.press("Control+Enter")
     expect(text).to_have_value("")
     assert [request["text"] for _, request in lab.scene("called", name="prompt")] == ["jke"]
+
+
+def test_a_key_that_is_held_down_allows_nothing_more(work: Any, lab: Lab) -> None:
+    page = work.page
+    lab.scene("ask", name="per_2", session_id="ses_explore", title="Explore data")
+    first, second = (work.locator(f"[data-ask={name}]") for name in ("per_1", "per_2"))
+    for ask in (first, second):
+        expect(ask.locator("[data-reply=once]")).to_have_attribute("aria-disabled", "false")
+    first.locator(".ocman-Ask-head").focus()
+    page.keyboard.down("a")
+    expect(first).to_contain_text("Allowed once")
+    second.locator(".ocman-Ask-head").focus()
+    expect(second.locator("[data-reply=once]")).to_have_attribute("aria-disabled", "false")
+    page.keyboard.down("a")  # again without a release: the key repeats
+    page.keyboard.up("a")
+    assert [ask for ask, _ in lab.scene("called", name="reply")] == ["per_1"]
+    page.keyboard.press("a")
+    expect(second).to_contain_text("Allowed once")
 
 
 def test_what_was_written_last_is_there_after_a_reload(work: Any, lab: Lab) -> None:
