@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.ui.conftest import Faults, Lab, button, choose, lose_much, row
+from tests.ui.conftest import Faults, Lab, button, choose, lose_much, new_page, row
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
@@ -352,16 +352,22 @@ def test_a_key_that_is_held_down_allows_nothing_more(work: Any, lab: Lab) -> Non
     expect(second).to_contain_text("Allowed once")
 
 
-def test_what_was_written_last_is_there_after_a_reload(work: Any, lab: Lab) -> None:
-    page = work.page
-    row(work, "Session Explore data").click()
-    text = page.locator(".ocman-Session").get_by_label("Message to main")
-    text.fill("old words")
-    page.wait_for_timeout(2500)  # the application saves a while after it was told
-    text.fill("the last words")
-    page.goto(page.url.split("?")[0])
-    expect(page.locator(".ocman-Session").get_by_label("Message to main")).to_have_value("the last words")
-    page.locator(".ocman-Session").get_by_label("Message to main").fill("")
+def test_what_was_written_last_is_there_after_a_reload(browser: Any, lab: Lab) -> None:
+    page, faults = new_page(browser, lab, "lab?reset")
+    try:
+        panel = page.locator(".ocman-Panel")
+        page.locator(".jp-SideBar [data-id='ocman-panel']").click()
+        lab.show(panel, "work")
+        row(panel, "Session Explore data").click()
+        text = page.locator(".ocman-Session").get_by_label("Message to main")
+        text.fill("old words")
+        page.wait_for_timeout(2500)  # the application saves a while after it was told
+        text.fill("the last words")
+        page.goto(page.url.split("?")[0])
+        expect(text).to_have_value("the last words")
+        faults.none()
+    finally:
+        page.context.close()
 
 
 def test_asks_are_answered_by_keys_and_the_focus_goes_on(work: Any, lab: Lab) -> None:
