@@ -223,7 +223,8 @@ def ask(found: Json, number: int = 1, count: int = 1, named: bool = False) -> st
     ]
     always = list(found.get("always") or [])
     if always:
-        rows.append(f"<div>Always would allow {html.escape(visible(granted(found)))} {_patterns(always)}</div>")
+        grant = f"{html.escape(visible(granted(found)))} {_patterns(always)}"
+        rows.append(f"<div>Always would allow {grant} in this worktree, until OpenCode restarts.</div>")
     else:
         rows.append("<div>Always would allow nothing more than once does.</div>")
     first = f"<b>! {who}asks: {html.escape(visible(what))}{of}</b> {_fact(thing)}"

@@ -243,17 +243,22 @@ def shown(sessions: list[Json], listing: Listing) -> list[Json]:
 def _header(listing: Listing) -> str:
     states = [listing.state(session) for session in listing.sessions.values()]
     needs, busy = states.count("needs_you"), states.count("busy")
-    counts = [f"{len(listing.worktrees)} worktrees", f"{len(states)} sessions"]
+    trees = len(listing.worktrees)
+    counts = [f"{trees} worktree{_s(trees)}", f"{len(states)} session{_s(len(states))}"]
     counts += [f"{busy} busy"] if busy else []
-    counts += [f"{needs} need you"] if needs else []
+    counts += [f"{needs} need{'s' if needs == 1 else ''} you"] if needs else []
     return f"<h4>{markup.foreign(os.path.basename(listing.root) or listing.root)}</h4><div>{' · '.join(counts)}</div>"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def _worktree(worktree: Json | None, sessions: list[Json], listing: Listing) -> str:
     state = worst([{"status": listing.state(s)} for s in sessions])
     sign = f" {markup.mark(state)}" if state and state != "idle" else ""
     left = len(sessions) - len(shown(sessions, listing))
-    more = f' <span class="ocman-nb-muted">(+{left} more sessions)</span>' if left else ""
+    more = f' <span class="ocman-nb-muted">(+{left} more session{_s(left)})</span>' if left else ""
     if worktree is None:
         return markup.wrap(f"<b>Elsewhere</b>{more}")
     name = str(worktree.get("branch") or worktree.get("name"))

@@ -289,7 +289,8 @@ def test_an_ask_is_answered_by_its_button_but_not_before_it_could_be_read(fake: 
     assert button(shown, "Always /etc/*") and not button(shown, "Reject").disabled
     assert "/etc/hosts" in page(shown)
     assert "asks: outside the worktree:</b> <code>/etc/hosts</code>" in page(shown)
-    assert "Always would allow all work on what is at <code>/etc/*</code>" in page(shown)
+    grant = "all work on what is at <code>/etc/*</code> in this worktree, until OpenCode restarts."
+    assert f"Always would allow {grant}" in page(shown)
     assert "external_directory" not in page(shown)
     assert "needs you" in page(shown)
     if time.monotonic() - asked < answering.SETTLE:  # else this machine was too slow to try
@@ -572,7 +573,7 @@ def test_worktrees_with_their_sessions_what_needs_you_first(fake: FakeHost, sess
     until(lambda: "plots" in page(shown))
     assert "2 modified" in page(shown) and "up 1" in page(shown)
     ask_it(fake, other)
-    until(lambda: has_button(shown, "Once") and "1 need you" in page(shown))
+    until(lambda: has_button(shown, "Once") and "1 needs you" in page(shown))
     until(lambda: page(shown).index("<bdi>plots</bdi>") < page(shown).index("<bdi>fix-loader</bdi>"))
     there(lambda: fake.status(session, "busy"))
     until(lambda: "1 busy" in page(shown))
