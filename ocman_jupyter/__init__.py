@@ -24,7 +24,7 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 # --- hooks of IPython, and the Python API -----------------------------------------------------
 
 _VERBS = (
-    "worktree", "worktrees", "remove", "ensure", "stop", "sessions", "session", "get_session", "prompt",
+    "worktree", "worktrees", "diff", "remove", "ensure", "stop", "sessions", "session", "get_session", "prompt",
     "watch", "abort", "asks", "reply", "doctor", "local",
 )  # fmt: skip
 _PANELS = {"SessionPanel": "panels", "Worktrees": "overview"}

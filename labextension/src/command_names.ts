@@ -32,7 +32,17 @@ export const CommandIDs = {
   showRowMenu: 'ocman:show-row-menu',
   allowOnce: 'ocman:allow-once',
   allowAlways: 'ocman:allow-always',
-  rejectAsk: 'ocman:reject-ask'
+  rejectAsk: 'ocman:reject-ask',
+  nextMessage: 'ocman:next-message',
+  previousMessage: 'ocman:previous-message',
+  toggleMessage: 'ocman:toggle-message',
+  focusMessages: 'ocman:focus-messages',
+  focusText: 'ocman:focus-text',
+  sendMessage: 'ocman:send-message',
+  nextFile: 'ocman:next-file',
+  previousFile: 'ocman:previous-file',
+  nextChange: 'ocman:next-change',
+  previousChange: 'ocman:previous-change'
 } as const;
 
 const HOST = { type: 'string', description: 'Id of the host; this server when absent.' };

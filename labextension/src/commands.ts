@@ -32,10 +32,11 @@ import {
 import { askTitle, confirmDelete, confirmForce, explainWorktree, isOdd, isRemakeable } from './dialogs';
 import { ocmanIcon } from './icons';
 import { OcmanModel } from './model';
+import { OpenForm } from './panel/view';
 import { LOCAL } from './records';
 import { removeWorktree } from './removal';
 import { KnownSession, fromKey, keyOf } from './state';
-import { Found, Subject, find } from './subject';
+import { Found, Subject, find, lostWorktree } from './subject';
 
 export interface Doing {
   commands: CommandRegistry;
@@ -48,8 +49,8 @@ export interface Doing {
   showDetails: (sessionKey: string) => void;
   /** The session is no more: its tab goes. */
   closeSession: (sessionKey: string) => void;
-  /** Show the form for a new worktree session in this repository. */
-  showForm: (repository: string | null) => void;
+  /** Show the form for a new worktree session. */
+  showForm: (form: OpenForm) => void;
   /** Where terminals come from, if there are any. */
   openTerminal: ((path: string) => Promise<void>) | null;
   /** Show a folder in the file browser; absent where it has no such folder. */
@@ -241,8 +242,13 @@ function worktreeSpecs({ commands, model, actions, trans, showForm }: Doing): Sp
       caption: trans.__('A branch and a folder of its own, with an agent in it'),
       icon: ocmanIcon,
       args: ANY_ARGS,
-      fits: ({ repository }) => repository !== undefined,
-      run: ({ repository }) => showForm(repository!.key)
+      fits: ({ repository, session }) => repository !== undefined || !!session?.repo_root,
+      run: found =>
+        showForm({
+          repository: found.repository?.key ?? null,
+          directory: found.repository?.root ?? found.session!.repo_root!,
+          lost: lostWorktree(found)
+        })
     }
   ];
 }

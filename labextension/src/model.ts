@@ -38,6 +38,12 @@ export interface ModelOptions {
 /** How long an answered ask still stands in the list, in milliseconds. */
 export const ANSWERED_STAYS = 2_000;
 
+/** Who comes and goes within so many milliseconds has nothing read again. */
+const LOOKED_AGAIN = 3_000;
+
+/** Events that come together have the tree read once, in milliseconds. */
+const READ_AFTER = 200;
+
 /** Changes that come together are told together, in milliseconds. */
 const TOLD_AFTER = 16;
 
@@ -119,7 +125,7 @@ export class OcmanModel implements IDisposable {
       return;
     }
     clearTimeout(this._telling);
-    this._forgetting.forEach(timer => clearTimeout(timer));
+    [this._forgetting, this._reading].forEach(timers => timers.forEach(timer => clearTimeout(timer)));
     this._connection.dispose();
     Signal.clearData(this);
   }
@@ -155,6 +161,19 @@ export class OcmanModel implements IDisposable {
     if (this.connection.phase === 'live' && !this._detailed.has(repository)) {
       this._detailed.add(repository);
       void this._loadWorktrees(repository);
+    }
+  }
+
+  /**
+   * The user looks at the page again: read the worktrees that were looked at before.  What somebody did in a shell
+   * comes with no event.
+   */
+  lookAgain(): void {
+    if (this.connection.phase !== 'live') {
+      this.retry();
+    } else if (Date.now() - this._looked >= LOOKED_AGAIN) {
+      this._looked = Date.now();
+      this._detailed.forEach(repository => void this._loadWorktrees(repository));
     }
   }
 
@@ -268,6 +287,8 @@ export class OcmanModel implements IDisposable {
     }
     if (event.type === 'worktree.changed' && !reduce.repositoryOf(this._state, event.host, event.data.path)) {
       void this._loadWorktrees(keyOf(event.host, event.data.repo_root ?? event.data.path));
+    } else {
+      this._readSoon(doubtful(this._state, event));
     }
     this._event.emit(event);
   }
@@ -279,9 +300,17 @@ export class OcmanModel implements IDisposable {
       const data = made.session;
       this._setState(reduce.applyEvent(this._state, { type: 'session.updated', host, data }));
     }
-    if (!reduce.repositoryOf(this._state, host, made.worktree_path)) {
+    if (!reduce.repositoryOf(this._state, host, made.worktree_path) || this._isLost(host, made.worktree_path)) {
       await this._loadWorktrees(keyOf(host, made.repo_root));
     }
+  }
+
+  /** Whether a session here is said to have lost this folder. */
+  private _isLost(host: string, folder: string): boolean {
+    return [...this._state.sessions.values()].some(
+      ({ host: on, directory, status }) =>
+        on === host && status === 'directory_missing' && reduce.isWithin(directory, folder)
+    );
   }
 
   /** Whose text comes is chosen by the views that show it. */
@@ -313,6 +342,17 @@ export class OcmanModel implements IDisposable {
       this._setError(key, null);
     } catch (reason) {
       this._setError(key, ApiError.from(reason));
+    }
+  }
+
+  /** Read the worktrees of a repository once for several events. */
+  private _readSoon(key: string | null): void {
+    if (key !== null && !this._reading.has(key)) {
+      const timer = setTimeout(() => {
+        this._reading.delete(key);
+        void this._loadWorktrees(key);
+      }, READ_AFTER);
+      this._reading.set(key, timer);
     }
   }
 
@@ -385,13 +425,37 @@ export class OcmanModel implements IDisposable {
   private _place: Place | null = null;
   private _errors: ReadonlyMap<string, ApiError> = new Map();
   private _refreshing = 0;
+  private _looked = 0;
   /** For each list that is asked for: the keys of what events changed since. */
   private readonly _asking = new Set<Set<string>>();
   /** How many views show a session, by its key. */
   private readonly _watched = new Map<string, number>();
   private readonly _detailed = new Set<string>();
+  /** Repositories that will be read. */
+  private readonly _reading = new Map<string, ReturnType<typeof setTimeout>>();
   private readonly _forgetting = new Map<string, ReturnType<typeof setTimeout>>();
   private _telling: ReturnType<typeof setTimeout> | undefined;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _event = new Signal<this, HostEvent>(this);
+}
+
+/** The repository whose tree says that a folder is there, or gone, while an event says otherwise. */
+function doubtful(state: State, { type, host, data }: HostEvent): string | null {
+  if (type === 'worktree.changed') {
+    const isGone = data.state === 'missing';
+    const isOther = [...state.sessions.values()].some(
+      session =>
+        session.host === host &&
+        session.directory === data.path &&
+        (session.status === 'directory_missing') !== isGone
+    );
+    return isOther ? (reduce.repositoryOf(state, host, data.path)?.key ?? null) : null;
+  }
+  if (type !== 'session.updated' && type !== 'session.status') {
+    return null;
+  }
+  const repository = reduce.repositoryOf(state, host, data.directory);
+  const worktree = repository?.worktrees.get(data.directory);
+  const isGone = data.status === 'directory_missing';
+  return worktree && (worktree.state === 'missing') !== isGone ? repository!.key : null;
 }

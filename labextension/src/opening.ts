@@ -3,10 +3,17 @@
  */
 import { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
+import { DocumentWidget } from '@jupyterlab/docregistry';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { contentsPath, serverRoot } from './places';
 import { LOCAL } from './records';
 import { baseName } from './state';
+
+/** The part of the application's text editor that is used; its lines count from zero. */
+interface Editor {
+  readonly lineCount: number;
+  setCursorPosition(position: { line: number; column: number }): void;
+}
 
 /** The path that Jupyter's contents have for an absolute one; `null` when they cannot show it. */
 export function shownPath(absolute: string): string | null {
@@ -40,9 +47,13 @@ export async function openFile(
     );
     return;
   }
-  await app.commands.execute('docmanager:open', { path });
-  if (line !== undefined && app.commands.hasCommand('fileeditor:go-to-line')) {
-    await app.commands.execute('fileeditor:go-to-line', { line }).catch(() => undefined);
+  const widget: unknown = await app.commands.execute('docmanager:open', { path });
+  if (line !== undefined && widget instanceof DocumentWidget) {
+    await widget.context.ready;
+    await widget.revealed;
+    // Only a text editor has one; it is empty until its document was read.
+    const { editor } = widget.content as { editor?: Editor };
+    editor?.setCursorPosition({ line: Math.min(Math.max(line, 1), editor.lineCount) - 1, column: 0 });
   }
 }
 

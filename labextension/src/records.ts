@@ -131,6 +131,8 @@ export interface WorktreeRequest {
   base?: string | null;
   title?: string | null;
   prompt?: string | null;
+  /** `none`: the worktree alone. */
+  session?: 'auto' | 'new' | 'none';
   dry_run?: boolean;
   request_id?: string | null;
   host?: string;

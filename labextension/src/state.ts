@@ -26,6 +26,8 @@ export interface Repository {
   readonly defaultBase: Base | null;
   /** By path. */
   readonly worktrees: ReadonlyMap<string, Worktree>;
+  /** The branch that each worktree had last, by path: also of those that are gone. */
+  readonly branches: ReadonlyMap<string, string>;
 }
 
 /** A session, and the worktree that the server said it works in (its directory may be a link to it). */
@@ -166,13 +168,20 @@ function mergeWorktrees(
   for (const session of list.sessions_elsewhere ?? []) {
     put(session, { repo_root: session.repo_root ?? list.repo_root });
   }
+  const branches = new Map(earlier?.branches);
+  for (const { path, branch } of worktrees.values()) {
+    if (branch !== null) {
+      branches.set(path, branch);
+    }
+  }
   const repository: Repository = {
     key,
     host,
     root: list.repo_root,
     name: baseName(list.repo_root).replace(/\.git$/, ''),
     defaultBase: list.default_base,
-    worktrees
+    worktrees,
+    branches
   };
   return { ...state, sessions, repositories: withEntry(state.repositories, key, repository) };
 }
@@ -314,14 +323,19 @@ function changeWorktree(state: State, host: string, data: Worktree & { repo_root
   if (!repository) {
     return state;
   }
+  const { path, branch } = worktree;
   const worktrees = withEntry(
     repository.worktrees,
-    worktree.path,
-    withKnownDetails(worktree, repository.worktrees.get(worktree.path))
+    path,
+    withKnownDetails(worktree, repository.worktrees.get(path))
   );
+  const branches =
+    branch === null || repository.branches.get(path) === branch
+      ? repository.branches
+      : withEntry(repository.branches, path, branch);
   return {
     ...state,
-    repositories: withEntry(state.repositories, repository.key, { ...repository, worktrees })
+    repositories: withEntry(state.repositories, repository.key, { ...repository, worktrees, branches })
   };
 }
 

@@ -4,7 +4,7 @@
 import { OcmanModel } from './model';
 import { LOCAL, Worktree } from './records';
 import { Row, worktreeOf } from './panel/rows';
-import { KnownSession, Repository, State, keyOf, repositoryOf } from './state';
+import { KnownSession, Repository, State, baseName, keyOf, repositoryOf } from './state';
 
 export type Subject =
   | { readonly kind: 'repository'; readonly host: string; readonly root: string }
@@ -67,6 +67,24 @@ export function find(state: State, subject: Subject | null): Found | null {
     default:
       return null;
   }
+}
+
+/** The folder of a session that is gone, with what a worktree needs that takes its place. */
+export interface LostWorktree {
+  readonly path: string;
+  readonly branch: string;
+  /** Of the session. */
+  readonly title: string;
+}
+
+/** What a session has lost, when its folder is gone. */
+export function lostWorktree({ repository, session }: Found): LostWorktree | undefined {
+  if (session?.status !== 'directory_missing') {
+    return undefined;
+  }
+  const path = session.directory;
+  // A folder is named after its branch: that is all that is left when nobody here saw the worktree.
+  return { path, branch: repository?.branches.get(path) ?? baseName(path), title: session.title };
 }
 
 /** The key of the row that a subject has in the tree: errors of what was done to it stand there. */

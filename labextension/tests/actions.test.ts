@@ -8,8 +8,8 @@ import { Api } from '../src/api';
 import { subjectFrom } from '../src/command_names';
 import { ApiError } from '../src/errors';
 import { OcmanModel } from '../src/model';
-import { EMPTY, applySnapshot } from '../src/state';
-import { find, rowKey } from '../src/subject';
+import { EMPTY, applyEvent, applySnapshot } from '../src/state';
+import { find, lostWorktree, rowKey } from '../src/subject';
 import { key, list, session, snapshot, worktree } from './records';
 
 const main = worktree('main', { path: '/r', is_main: true });
@@ -124,4 +124,20 @@ test('arguments name a session, a worktree or a repository, or nothing', () => {
   assert.deepEqual(subjectFrom({ root: '/r' }), { kind: 'repository', host: 'local', root: '/r' });
   assert.equal(subjectFrom({ path: 3, host: '' } as never), null);
   assert.equal(rowKey({ kind: 'worktree', host: 'local', path: '/w' }), `worktree\n${key('/w')}`);
+});
+
+test('what a session has lost is told by the branch that its worktree had, else by the name of its folder', () => {
+  const gone = { status: 'directory_missing' as const, directory: '/r/w', title: 'Idea' };
+  const lost = (state: typeof STATE) =>
+    lostWorktree(find(state, { kind: 'session', host: 'local', id: 'a' })!);
+  assert.equal(lost(STATE), undefined);
+  const before = applySnapshot(
+    EMPTY,
+    snapshot({ repositories: [list([worktree('w', { branch: 'feat/w' })])], sessions: [session('a', gone)] })
+  );
+  const data = { path: '/r/w', repo_root: '/r' };
+  const removed = applyEvent(before, { type: 'worktree.removed', host: 'local', data });
+  assert.deepEqual(lost(removed), { path: '/r/w', branch: 'feat/w', title: 'Idea' });
+  const unseen = applySnapshot(EMPTY, snapshot({ sessions: [session('a', gone)] }));
+  assert.deepEqual(lost(unseen), { path: '/r/w', branch: 'w', title: 'Idea' });
 });

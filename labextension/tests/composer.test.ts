@@ -17,7 +17,7 @@ import {
   mentioned,
   tokenAt
 } from '../src/session/completion';
-import { Drafts, MOST_ENTRIES, MOST_SESSIONS, SAVED_AFTER, SavedDrafts } from '../src/session/drafts';
+import { Drafts, LastWords, MOST_ENTRIES, MOST_SESSIONS, SAVED_AFTER, SavedDrafts } from '../src/session/drafts';
 import { Sending, isBlank, whyNot } from '../src/session/sending';
 import { ask, key, session } from './records';
 import { settle } from './timing';
@@ -510,4 +510,30 @@ test('answers in own words stand beside the options', () => {
   assert.equal(isComplete(answers), true);
   assert.deepEqual(labelsOf(answers), [['x'], ['mine']]);
   assert.equal(isComplete([answers[0], { chosen: [], own: ' ' }]), false);
+});
+
+test('what was written just before a page went away is there in the next one, once', () => {
+  const kept = new Map<string, string>();
+  const storage = {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, value: string) => void kept.set(name, value),
+    removeItem: (name: string) => void kept.delete(name)
+  };
+  const words = new LastWords(() => storage, 'drafts');
+  const drafts = new Drafts();
+  drafts.set('a', { text: 'to the very end' });
+  drafts.set('b', { text: '' });
+  words.leave(drafts);
+  const old: SavedDrafts = { drafts: [['a', { text: 'to the' }], ['b', { text: 'was sent' }], ['c', { text: 'old' }]] };
+  const next = new Drafts();
+  next.restore(words.join(old));
+  assert.deepEqual(['a', 'b', 'c'].map(name => next.get(name).text), ['to the very end', '', 'old']);
+  assert.deepEqual(words.join(old), old);
+  kept.set('drafts', 'no json');
+  assert.deepEqual(words.join(old), old);
+  const forbidden = new LastWords(() => {
+    throw new Error('no storage');
+  }, 'drafts');
+  forbidden.leave(drafts);
+  assert.deepEqual(forbidden.join(old), old);
 });

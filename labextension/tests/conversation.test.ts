@@ -313,3 +313,48 @@ check('what the model waits for is told, also while nothing else changes', async
   assert.equal(await told(null), undefined);
   conversation.dispose();
 });
+
+check('a tab that found no OpenCode comes to life when one runs, whoever started it', async () => {
+  let dead = true;
+  const { conversation, socket, all } = await open({
+    messages: () => {
+      if (dead) {
+        throw new ApiError('opencode_unreachable', 'no');
+      }
+      return page([prompt('m1')]);
+    }
+  });
+  assert.equal(conversation.error?.code, 'opencode_unreachable');
+  dead = false;
+  socket().get('instance.changed', { repo_root: '/other', state: 'running' });
+  socket().get('instance.changed', { repo_root: '/r', state: 'starting' });
+  await settle();
+  assert.equal(conversation.error?.code, 'opencode_unreachable');
+  socket().get('instance.changed', { repo_root: '/r', state: 'running' });
+  await settle();
+  assert.deepEqual([conversation.error, ids(conversation)], [null, ['m1']]);
+  // What another process says may have begun before it is listened to.
+  all.messages = () => page([prompt('m1'), prompt('m2')]);
+  socket().get('instance.changed', { repo_root: '/r', state: 'running' });
+  await settle();
+  assert.deepEqual(ids(conversation), ['m1', 'm2']);
+  conversation.dispose();
+});
+
+check('a session that nobody could find for a while is no deleted one', async () => {
+  let known = false;
+  const { conversation, socket } = await open({
+    messages: () => {
+      if (!known) {
+        throw new ApiError('no_such_session', 'no');
+      }
+      return page([prompt('m1')]);
+    }
+  });
+  assert.equal(conversation.isRemoved, true);
+  known = true;
+  socket().get('instance.changed', { repo_root: '/r', state: 'running' });
+  await settle();
+  assert.deepEqual([conversation.isRemoved, ids(conversation)], [false, ['m1']]);
+  conversation.dispose();
+});

@@ -317,3 +317,67 @@ check('an event is newer than a list that was on its way when it came', async ()
   assert.equal(trees.get('/r/w')?.ahead, 3);
   model.dispose();
 });
+
+const treesRead = (calls: [string, unknown[]][]) => calls.filter(([name]) => name === 'worktrees').length;
+
+check('who looks at the page again sees what was done in a shell, and no event told', async () => {
+  let there = [worktree('w'), worktree('x')];
+  const { model, last, calls } = start({ worktrees: () => list(there) });
+  model.lookAgain();
+  last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [list(there)] }) });
+  model.lookAgain();
+  await settle();
+  // Nobody has looked at the tree yet.
+  assert.equal(treesRead(calls), 0);
+  model.loadDetails(key('/r'));
+  await settle();
+  there = [worktree('w')];
+  mock.timers.tick(3_000);
+  model.lookAgain();
+  model.lookAgain();
+  await settle();
+  assert.equal(treesRead(calls), 2);
+  assert.deepEqual([...model.state.repositories.get(key('/r'))!.worktrees.keys()], ['/r/w']);
+  model.dispose();
+});
+
+check('a session that has lost its folder, or has it again, makes the tree be read once', async () => {
+  const lost = { status: 'directory_missing' as const };
+  const inside = (facts: object) => ['a', 'b'].map(id => session(id, { directory: '/r/w', ...facts }));
+  let now = list([worktree('w', { state: 'missing', sessions: inside(lost) })]);
+  const { model, last, calls } = start({ worktrees: () => now });
+  const before = list([worktree('w', { sessions: inside({}) })]);
+  last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [before] }) });
+  const tell = async (type: string, ...all: object[]) => {
+    all.forEach(data => last().get({ type, host: 'local', data }));
+    mock.timers.tick(200);
+    await settle();
+  };
+  await tell('session.updated', ...inside({}));
+  assert.equal(treesRead(calls), 0);
+  await tell('session.updated', ...inside(lost));
+  assert.equal(treesRead(calls), 1);
+  assert.equal(model.state.repositories.get(key('/r'))!.worktrees.get('/r/w')!.state, 'missing');
+  await tell('session.updated', ...inside(lost));
+  assert.equal(treesRead(calls), 1);
+  // It was made again.
+  now = before;
+  await tell('worktree.changed', { ...worktree('w'), repo_root: '/r' });
+  assert.equal(treesRead(calls), 2);
+  assert.equal(model.state.sessions.get(key('a'))!.status, 'idle');
+  model.dispose();
+});
+
+check('a worktree that was made in the place of a lost one has its sessions again', async () => {
+  const inside = (status: 'idle' | 'directory_missing') => [session('a', { directory: '/r/idea', status })];
+  const made = { session_id: null, worktree_path: '/r/idea', repo_root: '/r', host: 'local', session: null };
+  const { model, last } = start({
+    createWorktree: () => ({ ...made, branch: 'idea', warnings: [] }),
+    worktrees: () => list([worktree('idea', { sessions: inside('idle') })])
+  });
+  const gone = list([worktree('idea', { state: 'missing', sessions: inside('directory_missing') })]);
+  last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [gone] }) });
+  await model.creations.create({ directory: '/r', branch: 'idea' }, key('/r'));
+  assert.equal(model.state.sessions.get(key('a'))!.status, 'idle');
+  model.dispose();
+});

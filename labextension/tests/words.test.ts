@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { alwaysPatterns, askText, outcomeText } from '../src/asks';
 import { branchFor } from '../src/panel/branch';
+import { fileAndLine, fullPath } from '../src/session/words';
 import { age, baseText, changedFiles, worktreeTags, worktreeTitle } from '../src/panel/words';
 import { ask, worktree } from './records';
 
@@ -69,11 +70,24 @@ test('a worktree shows its marks', () => {
     ['rebase', 'conflicts', 'detached']
   );
   assert.deepEqual(marks({ is_main: true, merged: 'yes' }), ['main']);
+  const base = { ref: 'main', sha: 'c1' };
+  assert.deepEqual(marks({ merged: 'yes', base, head: 'c2' }), ['merged']);
+  assert.deepEqual(marks({ merged: 'yes', base, head: 'c1' }), []);
+  // Whether it had commits of its own is not known.
+  assert.deepEqual(marks({ merged: 'yes' }), []);
   assert.equal(
     worktreeTitle(worktree('w', { branch: null, detached: true, head: 'abcdef0123' })),
     'w @ abcdef0'
   );
   assert.equal(changedFiles(worktree('w')), null);
+});
+
+test('a link to a file says where in it', () => {
+  assert.deepEqual(fileAndLine('src/a.py:12'), { path: 'src/a.py', line: 12 });
+  assert.deepEqual(fileAndLine('./a.py:12:3'), { path: './a.py', line: 12 });
+  assert.deepEqual(fileAndLine('/x/a.py#L7-L9'), { path: '/x/a.py', line: 7 });
+  assert.deepEqual(fileAndLine('a:b.py'), { path: 'a:b.py' });
+  assert.equal(fullPath('./a.py', '/w/'), '/w/a.py');
 });
 
 test('a base is told with its age when it is not new', () => {

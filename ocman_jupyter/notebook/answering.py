@@ -82,7 +82,7 @@ class AskBox:
 
     def _begin(self, ask: Json) -> None:
         self._ask, self._since, self._sending = ask, time.monotonic(), False
-        self._text = W.HTML(layout=W.Layout(width="100%"))
+        self._text = W.HTML(layout=wide())
         self._fields = []
         reject = W.Button(description="Reject", tooltip="Refuse this", layout=_button())
         reject.on_click(lambda _: self._answer({"reply": "reject"}, allows=False))
@@ -119,7 +119,7 @@ class AskBox:
         labels = [str(option.get("label")) for option in question.get("options") or []]
         # Labels on widgets are cut; the answer is the label as it was given.
         shown = [one_line(markup.visible(label), 80) for label in labels]
-        body: list[W.Widget] = [W.HTML(markup.question(question), layout=W.Layout(width="100%"))]
+        body: list[W.Widget] = [W.HTML(markup.question(question), layout=wide())]
         boxes = [W.Checkbox(description=label, indent=False) for label in shown] if question.get("multiple") else []
         choice = W.Dropdown(
             options=[("Choose an answer", -1), *((label, i) for i, label in enumerate(shown))],
@@ -129,7 +129,7 @@ class AskBox:
         body += boxes or ([choice] if labels else [])
         own: W.Text | None = None
         if question.get("custom", True) or not labels:
-            own = W.Text(placeholder="Or an answer of your own", layout=W.Layout(width="100%"))
+            own = W.Text(placeholder="Or an answer of your own", layout=wide())
             body.append(own)
 
         def answers() -> list[str]:
@@ -192,6 +192,11 @@ def close(widget: W.Widget) -> None:
 def line(text: str, kind: str = "") -> str:
     """One line of HTML that a screen reader says when it appears; empty for no text."""
     return f'<div role="status">{markup.wrap(html.escape(text), kind)}</div>' if text else ""
+
+
+def wide() -> W.Layout:
+    """As wide as what it stands in; with the margin that widgets have it would be wider."""
+    return W.Layout(width="100%", margin="2px 0")
 
 
 async def _unanswered() -> None:

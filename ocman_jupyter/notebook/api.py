@@ -144,6 +144,7 @@ def _twins(
 
 worktree, aworktree = _twins("worktree", keep=True, progress=True)
 worktrees, aworktrees = _twins("worktrees")
+diff, adiff = _twins("diff")
 remove, aremove = _twins("remove", keep=True)
 ensure, aensure = _twins("ensure", keep=True, progress=True)
 stop, astop = _twins("stop", keep=True)

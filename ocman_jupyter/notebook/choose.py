@@ -101,6 +101,18 @@ def worktree(listing: Json, text: str) -> Json:
     )
 
 
+def around(listing: Json, directory: str) -> Json:
+    """The worktree, or main checkout, that ``directory`` is in.  Raises ``NoSuchWorktree``."""
+    worktrees = {_real(worktree.get("path")): worktree for worktree in listing.get("worktrees") or []}
+    path = _real(directory)
+    while path not in worktrees:
+        above = os.path.dirname(path)
+        if above == path:
+            raise NoSuchWorktree(hint="`%ocman worktrees` lists those of the repository.")
+        path = above
+    return worktrees[path]
+
+
 def ask(asks: list[Json], text: str | None) -> Json:
     """The ask that ``text`` means by (the beginning of) its id or its session's; without it the only one
     there is.

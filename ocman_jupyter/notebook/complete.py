@@ -123,6 +123,7 @@ def complete(line: str, symbol: str, variables: Sequence[str] = ()) -> list[str]
     place = len([word for word in before[1:] if not word.startswith("-")])
     kinds: dict[str, tuple[str, ...]] = {
         "wt": ("branch",),
+        "diff": ("branch",),
         "rm": ("branch",),
         "prompt": ("session",),
         "watch": ("session",),

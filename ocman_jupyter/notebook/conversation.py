@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .gone import doubtful
 from .states import RESTING
 
 Json = dict[str, Any]
@@ -88,6 +89,11 @@ class Conversation:
             self.changed |= {"asks", "session"}
         elif kind == "ask.resolved":
             self._resolve(str(data.get("id")), data.get("reply"))
+
+    def doubtful(self, event: Json) -> bool:
+        """Whether ``event`` tells that the folder came or went, which no event told of."""
+        worktrees = {} if self.worktree is None else {str(self.worktree.get("path")): self.worktree}
+        return doubtful(event, [self.session], worktrees)
 
     def _take(self, session: Json, asks: bool = True) -> None:
         was = self.session.get("status")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .gone import doubtful
 from .states import urgency, worst
 
 Json = dict[str, Any]
@@ -59,6 +60,10 @@ class Listing:
             self.worktrees[str(data["path"])] = {**self.worktrees.get(str(data["path"]), {}), **known}
             return True
         return False
+
+    def doubtful(self, event: Json) -> bool:
+        """Whether ``event`` tells that a folder came or went that no event told of."""
+        return doubtful(event, self.sessions.values(), self.worktrees)
 
     def _session(self, session: Json) -> bool:
         if session.get("repo_root") != self.root or session.get("parent_id"):

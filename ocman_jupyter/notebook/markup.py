@@ -11,6 +11,7 @@ import unicodedata
 from datetime import datetime, timezone
 from typing import Any
 
+from .asking import FILE, OUTCOMES, deed, granted
 from .conversation import Conversation
 from .states import GLYPHS, changes, distance, status
 from .text import clean, escape, one_line
@@ -47,8 +48,22 @@ color:var(--jp-ui-font-color2,inherit)}
 .ocman-nb-mark-error,.ocman-nb-mark-directory_missing{color:var(--jp-error-color1,inherit)}
 </style>"""
 
+FACTS = {
+    "patterns": "matches",
+    "command": "command",
+    "url": "address",
+    "diff": "change",
+    **dict.fromkeys(FILE, "file"),
+}
+"""What the facts of an ask are called."""
+FOLDERS = {"parentDir", "directories"}
+"""Facts that only repeat the folders of the patterns."""
+
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.M | re.S)
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
+_ITALIC = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])")
+_HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.M)
 _UNSEEN = {"\xad", "\u061c", "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\ufeff", "\u2028", "\u2029"}
 
 
@@ -81,7 +96,7 @@ def mark(state: str, word: str | None = None) -> str:
 
 
 def markdown(text: str, limit: int = PART_CHARACTERS) -> str:
-    """Paragraphs, fenced code and code words; all else stays the text that it is."""
+    """Paragraphs, headings, fenced code, code words, bold and italic ones; all else stays the text that it is."""
     text = _shortened(clean(text), limit)
     pieces, at = [], 0
     for fence in _FENCE.finditer(text):
@@ -92,8 +107,17 @@ def markdown(text: str, limit: int = PART_CHARACTERS) -> str:
 
 def _paragraphs(text: str) -> str:
     found = [one.strip("\n") for one in re.split(r"\n[ \t]*\n", text)]
-    escaped = [_CODE.sub(r"<code>\1</code>", html.escape(one)) for one in found if one.strip()]
-    return "".join(f'<p dir="auto">{one}</p>' for one in escaped)
+    return "".join(f'<p dir="auto">{_line(one)}</p>' for one in found if one.strip())
+
+
+def _line(text: str) -> str:
+    pieces = _CODE.split(html.escape(text))  # every second one is code, which is taken as it stands
+    for i in range(0, len(pieces), 2):
+        plain = _BOLD.sub(r"<b>\1</b>", _HEADING.sub(r"<b>\1</b>", pieces[i]))
+        pieces[i] = _ITALIC.sub(r"<i>\1</i>", plain)
+    for i in range(1, len(pieces), 2):
+        pieces[i] = f"<code>{pieces[i]}</code>"
+    return "".join(pieces)
 
 
 def _shortened(text: str, limit: int) -> str:
@@ -188,28 +212,23 @@ def ask(found: Json, number: int = 1, count: int = 1, named: bool = False) -> st
     who = f"{foreign(found.get('title') or 'untitled')} " if named else ""
     if found.get("kind") == "question":
         return wrap(f"<b>? {who}asks{of}</b>", "ocman-nb-needs")
-    patterns = ", ".join(map(visible, found.get("patterns") or []))
-    facts = dict(found.get("metadata") or {})
+    what, thing = deed(found)
+    facts = {"patterns": ", ".join(map(str, found.get("patterns") or [])), **(found.get("metadata") or {})}
     if facts.get("diff"):  # the same changes in other shapes
         facts = {name: value for name, value in facts.items() if name not in ("filediff", "files")}
     rows = [
-        f"<div>{html.escape(visible(name))}: {_fact(value)}</div>"
+        f"<div>{html.escape(visible(FACTS.get(name, name)))}: {_fact(value)}</div>"
         for name, value in facts.items()
-        if value not in (None, "", [], {})
+        if value not in (None, "", [], {}, thing) and name not in FOLDERS
     ]
     always = list(found.get("always") or [])
-    if "*" in always:
-        rows.append(f"<div>Always would allow everything that needs {_permission(found)}: {_patterns(always)}</div>")
-    elif always:
-        rows.append(f"<div>Always would allow {_permission(found)} for: {_patterns(always)}</div>")
+    if always:
+        grant = f"{html.escape(visible(granted(found)))} {_patterns(always)}"
+        rows.append(f"<div>Always would allow {grant} in this worktree, until OpenCode restarts.</div>")
     else:
         rows.append("<div>Always would allow nothing more than once does.</div>")
-    first = f"<b>! {who}asks: {_permission(found)}{of}</b> <code>{html.escape(patterns)}</code>"
+    first = f"<b>! {who}asks: {html.escape(visible(what))}{of}</b> {_fact(thing)}"
     return wrap(first + "".join(rows), "ocman-nb-needs")
-
-
-def _permission(found: Json) -> str:
-    return html.escape(visible(found.get("permission") or "a permission"))
 
 
 def _patterns(patterns: list[str]) -> str:
@@ -234,11 +253,9 @@ def question(found: Json) -> str:
     return wrap(markdown(str(found.get("question") or found.get("header") or "")) + f"<ul>{''.join(options)}</ul>")
 
 
-def resolved(reply: str | None, mine: bool) -> str:
-    """How an ask was answered, in a few words."""
-    words = {"once": "allowed once", "always": "allowed always", "reject": "rejected", "answered": "answered"}
-    word = words.get(str(reply), "no longer asked")
-    return word.capitalize() if mine else f"Answered elsewhere: {word}" if reply else "It is no longer asked."
+def resolved(reply: str | None) -> str:
+    """How an ask was answered elsewhere, in a few words."""
+    return f"Answered elsewhere: {OUTCOMES[reply].lower()}" if reply in OUTCOMES else "It is no longer asked."
 
 
 # --- what is saved with the notebook ---------------------------------------------------------

@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "asks": "what needs you",
     "reply": "answer an ask",
     "abort": "stop what a session does",
+    "diff": "what a worktree has changed",
     "rm": "remove a worktree, never losing work unasked",
     "ensure": "the one OpenCode of the repository, found or launched",
     "stop": "stop the OpenCode of the repository",
@@ -129,6 +130,14 @@ def grammar(verb: str, prog: str) -> Parser:
         add("reply", metavar="once|always|reject", nargs="?")
         add("message", metavar="MESSAGE", nargs="?", help="said to the agent with a reject")
         add("--answer", metavar="LABEL", action="append", help="answer of a question; once for each question")
+    elif verb == "diff":
+        add(
+            "branch",
+            metavar="BRANCH",
+            nargs="?",
+            help="branch, folder name or path; default: the last one made, or the one of the working directory",
+        )
+        add("--against", metavar="REF", default="base", help="base (the default), HEAD, a revision, or a path")
     elif verb == "rm":
         add("branch", metavar="BRANCH", help="branch, folder name or path of the worktree")
         add(

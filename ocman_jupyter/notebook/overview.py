@@ -10,7 +10,7 @@ import ipywidgets as W
 
 from ..errors import InvalidRequest
 from . import api, live, markup, views
-from .answering import AskBox, close, line
+from .answering import AskBox, close, line, wide
 from .listing import Listing
 from .panel import Panel
 from .panels import SessionPanel
@@ -66,18 +66,20 @@ class Worktrees(Panel):
     def take(self, event: Json) -> bool:
         data = event.get("data") or {}
         fresh = event.get("type") == "session.updated" and data.get("id") not in self._list.sessions
+        doubtful = self._list.doubtful(event)
         new = self._list.event(event)
-        if new and fresh and self._list.home(data) is None:
+        if doubtful:
+            self.reload()
+        elif new and fresh and self._list.home(data) is None:
             self.reload()  # its worktree was made meanwhile
         return new
 
     # --- widgets -----------------------------------------------------------------------------
 
     def _build(self) -> list[W.Widget]:
-        wide = W.Layout(width="100%")
-        self._head = W.HTML(layout=wide)
+        self._head = W.HTML(layout=wide())
         self._asks = AskBox(self._reply, self.act, named=True)
-        self._said = W.HTML(layout=wide)
+        self._said = W.HTML(layout=wide())
         self._table = W.VBox([], layout=W.Layout(width="100%", max_height="32em", overflow="auto", display="block"))
         self._rest = W.Button(description="Show more", layout=W.Layout(width="auto", display="none"))
         self._rest.on_click(lambda _: self._show_more())
@@ -90,9 +92,9 @@ class Worktrees(Panel):
         )
         self._make = W.Button(description="New worktree session", button_style="primary", layout=_button())
         self._make.on_click(lambda _: self._make_clicked())
-        self._progress = W.HTML(layout=wide)
+        self._progress = W.HTML(layout=wide())
         form = W.HBox([self._branch, self._prompt, self._make], layout=W.Layout(width="100%", flex_flow="row wrap"))
-        self._slot = W.VBox([], layout=wide)
+        self._slot = W.VBox([], layout=wide())
         return [self._head, self._asks.box, self._said, self._table, self._rest, form, self._progress, self._slot]
 
     def draw(self) -> None:
@@ -241,17 +243,22 @@ def shown(sessions: list[Json], listing: Listing) -> list[Json]:
 def _header(listing: Listing) -> str:
     states = [listing.state(session) for session in listing.sessions.values()]
     needs, busy = states.count("needs_you"), states.count("busy")
-    counts = [f"{len(listing.worktrees)} worktrees", f"{len(states)} sessions"]
+    trees = len(listing.worktrees)
+    counts = [f"{trees} worktree{_s(trees)}", f"{len(states)} session{_s(len(states))}"]
     counts += [f"{busy} busy"] if busy else []
-    counts += [f"{needs} need you"] if needs else []
+    counts += [f"{needs} need{'s' if needs == 1 else ''} you"] if needs else []
     return f"<h4>{markup.foreign(os.path.basename(listing.root) or listing.root)}</h4><div>{' · '.join(counts)}</div>"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def _worktree(worktree: Json | None, sessions: list[Json], listing: Listing) -> str:
     state = worst([{"status": listing.state(s)} for s in sessions])
     sign = f" {markup.mark(state)}" if state and state != "idle" else ""
     left = len(sessions) - len(shown(sessions, listing))
-    more = f' <span class="ocman-nb-muted">(+{left} more sessions)</span>' if left else ""
+    more = f' <span class="ocman-nb-muted">(+{left} more session{_s(left)})</span>' if left else ""
     if worktree is None:
         return markup.wrap(f"<b>Elsewhere</b>{more}")
     name = str(worktree.get("branch") or worktree.get("name"))

@@ -19,7 +19,8 @@ import ipywidgets as W
 
 from ..errors import NotFound, OcmanError
 from . import markup
-from .answering import close, line
+from .answering import close, line, wide
+from .asking import outcome
 from .stage import CELLS, WIDGET_VIEW, Still, in_notebook
 from .worker import WORKER
 
@@ -67,10 +68,10 @@ class Panel:
         """The widget, to be put into a layout of one's own."""
         with self._lock:
             if self._box is None:
-                self._connection = W.HTML(layout=_wide())
-                self._error = W.HTML(layout=_wide())
+                self._connection = W.HTML(layout=wide())
+                self._error = W.HTML(layout=wide())
                 style = W.HTML(markup.STYLE, layout=W.Layout(display="none"))
-                self._box = W.VBox([style, *self._build(), self._connection, self._error], layout=_wide())
+                self._box = W.VBox([style, *self._build(), self._connection, self._error], layout=wide())
                 self._box.add_class(f"ocman-live-{self._key}")
                 if not self._closed:
                     WORKER.submit(self._join())
@@ -241,12 +242,11 @@ class Panel:
 
     async def answer(self, ask: Json, body: Json) -> str:
         """Answer an ask; the words for what became of it."""
-        reply = body.get("reply") or "answered"
         try:
             await self._verbs.client.reply(ask["id"], body)
         except NotFound:
-            return markup.resolved("", mine=False)
-        return markup.resolved(reply, mine=True)
+            return markup.resolved(None)
+        return markup.visible(outcome(ask, body))
 
     # --- its life ----------------------------------------------------------------------------
 
@@ -273,7 +273,3 @@ class Panel:
 def _set(widget: W.HTML, value: str) -> None:
     if widget.value != value:
         widget.value = value
-
-
-def _wide() -> W.Layout:
-    return W.Layout(width="100%")

@@ -10,7 +10,7 @@ import ipywidgets as W
 
 from ..errors import NoSuchSession, OcmanError, OpenCodeUnreachable
 from . import api, live, markup
-from .answering import AskBox, close, line
+from .answering import AskBox, close, line, wide
 from .conversation import MESSAGES, Conversation, unseen
 from .panel import Panel
 
@@ -142,22 +142,24 @@ class SessionPanel(Panel):
         if self._held is not None:
             self._held.append(event)
             return False
+        doubtful = self._seen.doubtful(event)
         self._seen.event(event)
+        if doubtful:
+            self.reload()
         return bool(self._seen.changed)
 
     # --- widgets -----------------------------------------------------------------------------
 
     def _build(self) -> list[W.Widget]:
-        wide = W.Layout(width="100%")
-        self._head = W.HTML(markup.header(self._seen), layout=wide)
-        self._todos = W.HTML(layout=wide)
+        self._head = W.HTML(markup.header(self._seen), layout=wide())
+        self._todos = W.HTML(layout=wide())
         self._log = W.VBox([], layout=W.Layout(width="100%", flex="0 0 auto"))
         # In a reversed column the view stays at its end while that grows.
         window = W.VBox(
             [self._log],
             layout=W.Layout(width="100%", max_height="30em", overflow="auto", flex_flow="column-reverse"),
         )
-        self._said = W.HTML(layout=wide)
+        self._said = W.HTML(layout=wide())
         self._asks = AskBox(self._reply, self.act)
         self._text = W.Textarea(
             placeholder=f"Message to {markup.place(self._seen.session, None)}",
@@ -222,7 +224,7 @@ class SessionPanel(Panel):
         if changed:
             for key, reply in seen.resolved.items():
                 if key not in self._mine:
-                    self._notice = markup.resolved(reply, mine=False)
+                    self._notice = markup.resolved(reply)
             seen.resolved.clear()
             if seen.asks and not self._notice.startswith("✗"):
                 self._notice = ""

@@ -90,6 +90,8 @@ async def perform(
             delete_branch=given.delete_branch,
             dry_run=given.dry_run,
         )
+    if verb == "diff":
+        return await verbs.diff(given.branch, directory=directory, against=given.against)
     if verb == "doctor":
         return await verbs.doctor()
     raise AssertionError(verb)

@@ -79,6 +79,9 @@ class RestClient:
     async def remove(self, body: Json) -> Json:
         return await self._send("DELETE", "worktrees", body=body, timeout=LONG)
 
+    async def diff(self, path: str, against: str = "base") -> Json:
+        return await self._get("worktrees/diff", {"path": path, "against": against})
+
     async def sessions(self, directory: str) -> Json:
         return await self._get("sessions", {"directory": directory})
 

@@ -17,8 +17,8 @@ GLYPHS = {"idle": "·", "busy": "▶", "needs_you": "!", "error": "✗", "direct
 
 
 def status(word: str) -> str:
-    """A status as people read it."""
-    return word.replace("_", " ")
+    """A status as people read it, the same as in JupyterLab."""
+    return {"directory_missing": "folder gone", "error": "failed"}.get(word, word.replace("_", " "))
 
 
 def worst(sessions: list[Json]) -> str:

@@ -78,15 +78,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     )
 
 
+_LEFT = ' style="text-align:left"'
+"""Words, in a page that puts all cells of a table to the right."""
+
+
 def html_table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
     """The same as HTML, all text escaped; readable without any style sheet."""
     parts = ["<table>"]
     if caption:
         parts.append(f"<caption>{escape(caption)}</caption>")
     parts.append(
-        "<thead><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr></thead><tbody>"
+        "<thead><tr>" + "".join(f"<th{_LEFT}>{escape(cell)}</th>" for cell in head) + "</tr></thead><tbody>"
     )
     for row in rows:
-        parts.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
+        parts.append("<tr>" + "".join(f"<td{_LEFT}>{escape(cell)}</td>" for cell in row) + "</tr>")
     parts.append("</tbody></table>")
     return "".join(parts)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .asking import deed, granted
 from .text import clean, one_line
 
 Json = dict[str, Any]
@@ -179,12 +180,9 @@ def describe_ask(ask: Json) -> str:
             one_line(question.get("question") or question.get("header")) for question in ask["questions"]
         ]
         return " / ".join(questions) or "a question"
-    text = (
-        f"{one_line(ask.get('permission'), 40)} {', '.join(one_line(pattern) for pattern in ask['patterns'])}"
-    )
-    path = (ask.get("metadata") or {}).get("filepath") or (ask.get("metadata") or {}).get("command")
-    if path:
-        text += f" ({one_line(path)})"
+    what, found = deed(ask)
+    text = f"{one_line(what, 40)} {one_line(found)}"
     if ask.get("always"):
-        text += f"; always would allow {', '.join(one_line(pattern) for pattern in ask['always'])}"
+        patterns = ", ".join(one_line(pattern) for pattern in ask["always"])
+        text += f"; always would allow {one_line(granted(ask))} {patterns}"
     return text.strip()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidRequest, NoSuchSession, OpenCodeError, WouldLoseWork
 from . import choose, views
+from .asking import outcome
 from .client import Client
 from .feed import Feed
 from .text import clean, one_line
@@ -129,6 +130,16 @@ class Verbs:
         if self.last_worktree == path:
             self.last_worktree = self.last_session = None
         return views.Removed(answer, self)
+
+    async def diff(
+        self, branch: str | None = None, *, directory: str | None = None, against: str = "base"
+    ) -> views.Diff:
+        """What a worktree has changed: commits, uncommitted changes and new files, against its base.
+
+        ``branch``: without it the worktree that was made last, else the one of the working directory.
+        ``against``: ``base``, ``HEAD``, a revision, or the path of another worktree.
+        """
+        return views.Diff(await self.client.diff(await self._workplace(branch, directory), against), self)
 
     # --- the instance ------------------------------------------------------------------------
 
@@ -260,7 +271,8 @@ class Verbs:
             body = {"reply": reply}
             if message is not None:
                 body["message"] = message
-        return views.Replied(await self.client.reply(wanted["id"], body), self)
+        answer = await self.client.reply(wanted["id"], body)
+        return views.Replied(answer, outcome(wanted, body), self)
 
     # --- the machine -------------------------------------------------------------------------
 
@@ -290,6 +302,15 @@ class Verbs:
         if os.path.isabs(text):
             return text
         return str(choose.worktree(await self.client.worktrees(absolute(directory), False), text)["path"])
+
+    async def _workplace(self, text: str | None, directory: str | None) -> str:
+        """The path of the worktree that is named, was made last, or holds the directory."""
+        if text is not None:
+            return await self._worktree_path(text, directory)
+        if self.last_worktree is not None:
+            return self.last_worktree
+        where = absolute(directory)
+        return str(choose.around(await self.client.worktrees(where, False), where)["path"])
 
     async def _follow(
         self, session_id: str, say: Callable[[str], None] | None, send: Callable[[], Any] | None

@@ -8,11 +8,11 @@ notebook.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .answer import Answer, Rows
 from .states import changes, distance, status, worst
-from .text import age, clean, duration, escape, html_table, one_line, size, table
+from .text import age, clean, duration, escape, one_line, size
 from .transcript import describe_ask
 
 if TYPE_CHECKING:
@@ -21,71 +21,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-
-class Answer:
-    """One REST answer.  Fields are attributes; ``data`` is the whole of it."""
-
-    def __init__(self, data: Json, verbs: Verbs | None = None) -> None:
-        self.data = data
-        self._verbs = verbs
-
-    _how = property(lambda self: "%ocman" if self._verbs is None else self._verbs.how)
-
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name != "data" and name in self.data:
-            return self.data[name]
-        raise AttributeError(f"{type(self).__name__} has no {name!r}")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.data})
-
-    def lines(self) -> list[str]:
-        """What a person reads, uncleaned."""
-        return [f"{key}: {value}" for key, value in self.data.items()]
-
-    def __repr__(self) -> str:
-        return clean("\n".join(self.lines()))
-
-    def _repr_html_(self) -> str:
-        return "<div>" + "<br>".join(map(escape, self.lines())) + "</div>"
-
-
-class Rows(Answer):
-    """An answer that is a list; ``len``, iteration and ``[index]`` give its objects."""
-
-    key = ""
-    head: tuple[str, ...] = ()
-    empty = "Nothing."
-
-    def item(self, data: Json) -> Any:
-        return data
-
-    def row(self, data: Json) -> tuple[object, ...]:
-        return tuple(data.values())
-
-    def notes(self) -> list[str]:
-        """Lines under the table."""
-        return []
-
-    def __len__(self) -> int:
-        return len(self.data[self.key])
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self.item(data) for data in self.data[self.key])
-
-    def __getitem__(self, index: int) -> Any:
-        return self.item(self.data[self.key][index])
-
-    def __repr__(self) -> str:
-        rows = [self.row(data) for data in self.data[self.key]]
-        body = table(self.head, rows) if rows else self.empty.replace("%ocman", self._how)
-        return "\n".join([body, *map(clean, self.notes())])
-
-    def _repr_html_(self) -> str:
-        rows = [self.row(data) for data in self.data[self.key]]
-        nothing = escape(self.empty.replace("%ocman", self._how))
-        body = html_table(self.head, rows) if rows else f"<div>{nothing}</div>"
-        return body + "".join(f"<div>{escape(note)}</div>" for note in self.notes())
+PATCH_CHARACTERS = 50_000
+"""How much of a diff's patches is put into the page."""
 
 
 class HasSession(Answer):
@@ -162,6 +99,12 @@ class WorktreeResult(HasSession):
     def session(self) -> Session | None:
         data = self.data.get("session")
         return Session(data, self._verbs) if data else None
+
+    def diff(self, against: str = "base") -> Diff:
+        """What the worktree has changed; see ``ocman.diff``."""
+        from . import api
+
+        return api.diff(self.data["worktree_path"], against=against, _verbs=self._verbs)
 
     def remove(self, **options: Any) -> Removed:
         """Remove the worktree; see ``ocman.remove``."""
@@ -246,6 +189,12 @@ class Worktree(HasSession):
     @property
     def sessions(self) -> SessionList:
         return SessionList({"sessions": self.data.get("sessions") or [], "hidden": 0}, self._verbs)
+
+    def diff(self, against: str = "base") -> Diff:
+        """What the worktree has changed; see ``ocman.diff``."""
+        from . import api
+
+        return api.diff(self.data["path"], against=against, _verbs=self._verbs)
 
     def remove(self, **options: Any) -> Removed:
         """Remove the worktree; see ``ocman.remove``."""
@@ -419,10 +368,48 @@ class Turned(HasSession):
 
 
 class Replied(Answer):
-    """An ask was answered."""
+    """An ask was answered: ``outcome`` says how."""
+
+    def __init__(self, data: Json, outcome: str, verbs: Verbs | None = None) -> None:
+        super().__init__(data, verbs)
+        self.outcome = outcome
 
     def lines(self) -> list[str]:
-        return ["Answered."]
+        return [f"{self.outcome}."]
+
+
+class Diff(Rows):
+    """What a worktree has changed: its files; ``patch`` is all of it as git writes it."""
+
+    key = "files"
+    head = ("file", "change", "lines")
+    empty = "Nothing differs."
+
+    @property
+    def patch(self) -> str:
+        """The patches of all files that have one, uncleaned."""
+        return "".join(file["patch"] for file in self.data["files"] if file.get("patch"))
+
+    def row(self, data: Json) -> tuple[object, ...]:
+        name = f"{data['old_path']} → {data['path']}" if data.get("old_path") else data["path"]
+        counted = data.get("additions") is not None and not data.get("binary")
+        lines = f"+{data['additions']} -{data['deletions']}" if counted else "binary" if data.get("binary") else ""
+        cells = data.get("notebook_diff")
+        return name, data["status"], lines if cells is None else f"{len(cells)} cell{'s' if len(cells) != 1 else ''}"
+
+    def _repr_html_(self) -> str:
+        text = self.patch
+        if not text:
+            return super()._repr_html_()
+        left = len(text) - PATCH_CHARACTERS
+        more = f"<div>… {left} more characters are not shown.</div>" if left > 0 else ""
+        shown = f"<pre>{escape(text[:PATCH_CHARACTERS])}</pre>{more}"
+        return f"{super()._repr_html_()}<details><summary>The changes</summary>{shown}</details>"
+
+    def notes(self) -> list[str]:
+        against = self.data["against"]
+        more = ["There is more that differs: not all of it is told."] if self.data["truncated"] else []
+        return [f"Compared with {against['ref']} ({against['sha'][:8]}).", *more]
 
 
 class Removal(Answer):

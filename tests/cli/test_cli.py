@@ -224,7 +224,7 @@ def test_prompt_that_waits_prints_the_answer_and_asks_to_stderr(ocman: Ocman, fa
     fake.turn_ask = permission()
     code, out, err = ocman("prompt", "fix", "-p", "count", "--wait")
     assert (code, out) == (0, "did: count\n")
-    assert "! needs you: external_directory" in err and "ocman-jupyter reply per_1" in err
+    assert "! needs you: outside the worktree: /etc/hosts" in err and "ocman-jupyter reply per_1" in err
 
 
 def test_prompt_whose_turn_fails_exits_1(ocman: Ocman, fake: FakeHost) -> None:

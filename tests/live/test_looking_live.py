@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,3 +72,35 @@ async def test_options_files_and_diff_of_a_session(
             await host.composing.options(main.id)
         assert "src/loader.py" in await host.composing.files(main.id, "load")
         assert opencodes(tmp_path) == [], "looking launches nothing"
+
+
+async def test_who_finds_a_folder_gone_or_there_again_tells_everybody(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any
+) -> None:
+    """What is done to a worktree in a shell comes with no event."""
+    root = repository()
+    async with running_host(opencode_binary, root) as host:
+        made = await host.worktrees.create(WorktreeRequest(directory=str(root), branch="x"))
+        async with host.events.subscribe() as (_, subscription):
+
+            async def told(status: str) -> None:
+                while True:
+                    for event in await asyncio.wait_for(subscription.next(), 30):
+                        is_its = event.type == "session.updated" and event.data["id"] == made.session_id
+                        if is_its and event.data["status"] == status:
+                            return
+
+            await host.worktrees.list(str(root))
+            git = ["git", "-C", str(root), "worktree"]
+            subprocess.run([*git, "remove", "--force", made.worktree_path], check=True)
+            await host.worktrees.list(str(root))
+            await told("directory_missing")
+            subprocess.run([*git, "add", made.worktree_path, "x"], check=True, capture_output=True)
+            await host.worktrees.list(str(root))
+            await told("idle")
+            subprocess.run([*git, "remove", "--force", made.worktree_path], check=True)
+            # Made again by ocman: nobody has to look.
+            await host.worktrees.list(str(root))
+            await told("directory_missing")
+            await host.worktrees.create(WorktreeRequest(directory=str(root), branch="x", session="none"))
+            await told("idle")

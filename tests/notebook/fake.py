@@ -16,6 +16,7 @@ from ocman_jupyter.hosts.host import (
     Base,
     Capabilities,
     Check,
+    Diff,
     Event,
     Host,
     InstanceInfo,
@@ -91,6 +92,7 @@ class FakeHost:
         self.unreachable = False
         """Whoever asks for the events is refused."""
         self.todo: list[dict[str, Any]] = []
+        self.differences = differences()
         self.reasons: list[LossReason] = []
         self.checks = [Check(name="git", status="ok", message="git 2.39.5")]
         self.turn_seconds = 0.05
@@ -266,6 +268,10 @@ class FakeHost:
             prompt_sent=sent,
             session=session,
         )
+
+    async def diff(self, path: str, against: str = "base") -> Diff:
+        self.called("diff", (path, against))
+        return self.differences
 
     async def removal(self, path: str, delete_branch: bool = False) -> Removal:
         self.called("removal", (path, delete_branch))
@@ -464,7 +470,7 @@ class FakeHost:
             ),
             asks=names(list=self.asks, reply=self.reply),
             events=names(session=self.session, subscribe=self.subscribe),
-            diffs=names(),
+            diffs=names(worktree=self.diff),
             composing=names(),
             start=self.start,
             close=self.close,
@@ -489,6 +495,14 @@ def question(ask_id: str = "que_1", count: int = 1, multiple: bool = False) -> A
     one = {"question": "Which column?", "options": [{"label": "price"}, {"label": "weight"}], "custom": False}
     return Ask(
         id=ask_id, kind="question", session_id="ses_1", title="Plots", created=now(), questions=[one] * count
+    )
+
+
+def differences(*files: dict[str, Any], truncated: bool = False) -> Diff:
+    against = {"ref": "main", "sha": "abcdef0123" * 4}
+    bare = {"status": "modified", "additions": 1, "deletions": 0, "binary": False, "notebook": False, "patch": None}
+    return Diff.model_validate(
+        {"files": [{**bare, **file} for file in files], "truncated": truncated, "against": against}
     )
 
 

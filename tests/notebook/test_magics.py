@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 import pytest
 
-from ocman_jupyter.errors import BranchCheckedOut, InvalidRequest, OcmanError, OpenCodeError, WouldLoseWork
+from ocman_jupyter.errors import (
+    BranchCheckedOut,
+    InvalidRequest,
+    NoSuchWorktree,
+    OcmanError,
+    OpenCodeError,
+    WouldLoseWork,
+)
 from ocman_jupyter.notebook import complete, options, views
-from tests.notebook.fake import FakeHost, loss, permission, question
+from tests.notebook.fake import FakeHost, differences, loss, permission, question
 
 
 def run(shell: Any, code: str) -> Any:
@@ -229,8 +237,9 @@ def test_lists_and_asks(shell: Any, fake: FakeHost) -> None:
     assert [tree.branch for tree in run(shell, "%ocman wts")] == ["fix"]
     assert len(run(shell, "%ocman sessions")) == 1
     fake.pending["per_1"] = permission()
-    assert "always would allow /etc/*" in repr(run(shell, "%ocman asks"))
-    run(shell, '%ocman reply reject "use the copy in data/"')
+    assert "always would allow all work on what is at /etc/*" in repr(run(shell, "%ocman asks"))
+    said = repr(run(shell, '%ocman reply reject "use the copy in data/"'))
+    assert said == "Rejected: outside the worktree: /etc/hosts."
     assert fake.given("reply")[0] == "per_1"
     assert (fake.given("reply")[1].reply, fake.given("reply")[1].message) == (
         "reject",
@@ -239,8 +248,12 @@ def test_lists_and_asks(shell: Any, fake: FakeHost) -> None:
     fake.pending["que_1"] = question()
     with pytest.raises(InvalidRequest, match="question"):
         run(shell, "%ocman reply que_1 once")
-    run(shell, "%ocman reply que_1 --answer pri")
+    assert repr(run(shell, "%ocman reply que_1 --answer pri")) == "Answered: price."
     assert fake.given("reply")[1].answers == [["price"]]
+    outcomes = {"once": "Allowed once: outside the worktree: /etc/hosts.", "always": "Allowed always: /etc/*."}
+    for reply, words in outcomes.items():
+        fake.pending["per_1"] = permission()
+        assert repr(run(shell, f"%ocman reply {reply}")) == words
 
 
 def test_questions_get_one_answer_each(shell: Any, fake: FakeHost) -> None:
@@ -251,6 +264,27 @@ def test_questions_get_one_answer_each(shell: Any, fake: FakeHost) -> None:
         run(shell, "%ocman reply que_2 --answer price --answer zzz")
     run(shell, "%ocman reply que_2 --answer price --answer weight")
     assert fake.given("reply")[1].answers == [["price"], ["weight"]]
+
+
+def test_diff_is_of_the_worktree_that_is_meant(
+    shell: Any, fake: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    fake.add_tree("main", str(tmp_path), is_main=True)
+    (tmp_path / "notes").mkdir()
+    monkeypatch.chdir(tmp_path / "notes")
+    assert "Nothing differs." in repr(run(shell, "%ocman diff"))
+    assert fake.given("diff") == (os.path.realpath(tmp_path), "base")
+    run(shell, "%ocman wt fix --no-session")
+    run(shell, "%ocman diff")
+    assert fake.given("diff") == ("/repo/.worktrees/fix", "base")
+    fake.differences = differences({"path": "a.py", "patch": "+x\n"}, {"path": "b.py", "patch": "+y\n"})
+    found = run(shell, "%ocman diff fix --against HEAD")
+    assert fake.given("diff") == ("/repo/.worktrees/fix", "HEAD")
+    assert found.patch == "+x\n+y\n" and [file["path"] for file in found] == ["a.py", "b.py"]
+    monkeypatch.chdir("/")
+    run(shell, "%ocman rm fix")
+    with pytest.raises(NoSuchWorktree):
+        run(shell, "%ocman diff")
 
 
 def test_rm_accepts_by_name_and_dry_run_only_looks(shell: Any, fake: FakeHost) -> None:
@@ -325,7 +359,7 @@ def test_help(shell: Any, fake: FakeHost, code: str) -> None:
 
 
 def test_verbs_of_later_parts_are_not_offered(shell: Any) -> None:
-    for verb in ("merge", "diff", "repair", "project", "kernel", "variants", "hosts", "loops", "mcp"):
+    for verb in ("merge", "repair", "project", "kernel", "variants", "hosts", "loops", "mcp"):
         with pytest.raises(InvalidRequest):
             run(shell, f"%ocman {verb}")
 

@@ -134,7 +134,7 @@ def test_with_the_real_opencode(
     *_, still, live = outputs(notebook, 1)  # what was done stands above, when it took its time
     assert VIEW in live and "DONE" in still["text/html"] and "<b>you</b>" in still["text/html"]
     asked = outputs(notebook, 3)[-1]["text/plain"]
-    assert "/etc/hosts" in asked and "Always would allow external_directory" in asked
+    assert "/etc/hosts" in asked and "Always would allow all work on what is at" in asked
     header = outputs(notebook, 4)[0]["text/plain"]
     assert "branch <bdi>idea</bdi>" in header and "idle" in header
     assert outputs(notebook, 5)[0]["text/plain"] == "False"

@@ -288,7 +288,10 @@ def test_an_ask_is_answered_by_its_button_but_not_before_it_could_be_read(fake: 
     once = button(shown, "Once")
     assert button(shown, "Always /etc/*") and not button(shown, "Reject").disabled
     assert "/etc/hosts" in page(shown)
-    assert "Always would allow external_directory for: <code>/etc/*</code>" in page(shown)
+    assert "asks: outside the worktree:</b> <code>/etc/hosts</code>" in page(shown)
+    grant = "all work on what is at <code>/etc/*</code> in this worktree, until OpenCode restarts."
+    assert f"Always would allow {grant}" in page(shown)
+    assert "external_directory" not in page(shown)
     assert "needs you" in page(shown)
     if time.monotonic() - asked < answering.SETTLE:  # else this machine was too slow to try
         once.click()
@@ -327,6 +330,33 @@ def test_rejecting_needs_no_time(fake: FakeHost, session: str) -> None:
     button(shown, "Reject").click()
     until(lambda: "reply" in fake.names())
     assert fake.given("reply")[1].reply == "reject"
+
+
+def test_what_the_agent_stressed_is_drawn_and_nothing_else_becomes_a_tag() -> None:
+    html = markup.markdown("## What I did\n\n**Done**: *all* of `a ** b` and 2 * 3 * 4, snake_case, **<b onclick=x>**")
+    assert html == (
+        '<p dir="auto"><b>What I did</b></p><p dir="auto"><b>Done</b>: <i>all</i> of <code>a ** b</code> and '
+        "2 * 3 * 4, snake_case, <b>&lt;b onclick=x&gt;</b></p>"
+    )
+
+
+def test_a_session_learns_that_its_folder_went_and_came(fake: FakeHost, session: str) -> None:
+    path = fake.known[session].directory
+    shown, trees = SessionPanel(session), Worktrees("/repo")
+    live(shown)
+    live(trees)
+
+    def change(status: str, **facts: Any) -> None:
+        """In a shell: no event tells of the session."""
+        fake.known[session] = fake.known[session].model_copy(update={"status": status})
+        fake.trees[path] = fake.trees[path].model_copy(update=facts)
+        tree = fake.trees[path].model_dump(mode="json", exclude={"sessions"})
+        fake.tell("", "worktree.changed", **tree, repo_root="/repo")
+
+    there(lambda: change("directory_missing", state="missing"))
+    until(lambda: "folder gone" in page(shown) and "folder gone" in page(trees))
+    there(lambda: change("idle", state="ok"))
+    until(lambda: "folder gone" not in page(shown) and "folder gone" not in page(trees))
 
 
 def test_an_ask_that_was_answered_elsewhere_says_so(fake: FakeHost, session: str) -> None:
@@ -543,7 +573,7 @@ def test_worktrees_with_their_sessions_what_needs_you_first(fake: FakeHost, sess
     until(lambda: "plots" in page(shown))
     assert "2 modified" in page(shown) and "up 1" in page(shown)
     ask_it(fake, other)
-    until(lambda: has_button(shown, "Once") and "1 need you" in page(shown))
+    until(lambda: has_button(shown, "Once") and "1 needs you" in page(shown))
     until(lambda: page(shown).index("<bdi>plots</bdi>") < page(shown).index("<bdi>fix-loader</bdi>"))
     there(lambda: fake.status(session, "busy"))
     until(lambda: "1 busy" in page(shown))

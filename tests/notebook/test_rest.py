@@ -45,6 +45,18 @@ async def test_token_goes_in_the_header_and_nowhere_else() -> None:
     assert SECRET not in repr(asked) + asked.where + str(seen[0].url)
 
 
+async def test_a_path_is_said_to_the_server_as_it_is() -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={"files": []})
+
+    assert await client(answer).diff("/w/a b&c", "feat/x") == {"files": []}
+    assert seen[0].url.path.endswith("/api/ocman/worktrees/diff")
+    assert dict(seen[0].url.params) == {"path": "/w/a b&c", "against": "feat/x"}
+
+
 async def test_without_a_token_cookie_and_header_agree() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         assert request.headers["cookie"] == f"_xsrf={request.headers['x-xsrftoken']}"

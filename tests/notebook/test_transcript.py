@@ -90,7 +90,7 @@ def test_asks_are_shown_once_with_what_always_would_allow() -> None:
     said.transcript.event({"type": "session.updated", "data": {"pending": [ask], "directory": "/w"}})
     said.transcript.event({"type": "ask.created", "data": ask})
     assert str(said) == (
-        "! needs you: external_directory /etc/* (/etc/hosts); always would allow /etc/*\n"
+        "! needs you: outside the worktree: /etc/hosts; always would allow all work on what is at /etc/*\n"
         "  ocman-jupyter reply per_1 once|always|reject\n"
     )
     said.transcript.event({"type": "ask.created", "data": question().model_dump(mode="json")})

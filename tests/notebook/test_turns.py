@@ -108,7 +108,7 @@ async def test_an_edge_that_was_lost_is_found_by_looking(case: Case, monkeypatch
 async def test_an_ask_is_said_while_waiting(case: Case) -> None:
     case.fake.turn_ask = permission(session_id=case.session)
     await case.follow("x")
-    assert "! needs you: external_directory /etc/*" in case.text
+    assert "! needs you: outside the worktree: /etc/hosts" in case.text
 
 
 async def test_a_turn_that_failed_says_why(case: Case) -> None:

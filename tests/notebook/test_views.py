@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ocman_jupyter.notebook import views
-from tests.notebook.fake import FakeHost, instance, loss, permission
+from tests.notebook.fake import FakeHost, differences, instance, loss, permission
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\"'><img src=x onerror=alert(1)>"
 
@@ -83,6 +83,7 @@ def hostile_views() -> list[views.Answer]:
         views.Plan({"plan": plan}),
         views.Ask(bad_ask),
         views.AskList({"asks": [bad_ask]}),
+        views.Diff(differences({"path": HOSTILE, "patch": HOSTILE}).model_dump(mode="json")),
         views.Removal({"safe": False, "reasons": [{**loss().model_dump(), "message": HOSTILE}]}),
         views.Report({"checks": [{"name": HOSTILE, "status": "error", "message": HOSTILE, "hint": HOSTILE}]}),
         views.Turned({"session_id": "ses_1", "status": "idle", "answer": HOSTILE, "error": None}),
@@ -93,7 +94,8 @@ def hostile_views() -> list[views.Answer]:
 @pytest.mark.parametrize("view", hostile_views(), ids=lambda view: type(view).__name__)
 def test_hostile_titles_and_names_do_nothing_in_page_or_terminal(view: views.Answer) -> None:
     page = Tags(view._repr_html_())
-    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "br"} and not page.attributes
+    assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td", "br", "details", "summary", "pre"}
+    assert set(page.attributes) <= {("style", "text-align:left")}
     assert "alert" in view._repr_html_()  # the text is there, as text
     assert "\x1b" not in repr(view) + view._repr_html_()
 
@@ -153,6 +155,20 @@ def test_list_of_worktrees_says_state_changes_and_worst_status() -> None:
     assert shown[8] == "2 more sessions elsewhere."
 
 
+def test_a_table_is_read_from_the_left_and_has_no_column_that_says_nothing() -> None:
+    plain = tree(made_by_ocman=False, base=None, merged="yes")
+    listing = views.WorktreeList({"worktrees": [plain], "sessions_elsewhere": []})
+    assert "base" not in repr(listing) and "<th" in listing._repr_html_() and "base" not in listing._repr_html_()
+    assert "<td>" not in listing._repr_html_() and '<td style="text-align:left">fix</td>' in listing._repr_html_()
+    ahead = views.WorktreeList({"worktrees": [plain, tree(branch="b", ahead=2)], "sessions_elsewhere": []})
+    assert "base" in repr(ahead).splitlines()[0] and "up 2" in repr(ahead)
+
+
+def test_states_have_the_words_of_the_pages() -> None:
+    assert "— folder gone" in repr(views.Session(session(status="directory_missing")))
+    assert "— failed" in repr(views.Session(session(status="error")))
+
+
 def test_lists_are_sequences() -> None:
     listing = views.WorktreeList(
         {"worktrees": [{**tree(), "sessions": [session()]}], "sessions_elsewhere": []}
@@ -168,6 +184,23 @@ def test_empty_says_what_to_do_next() -> None:
 
 def test_hidden_sessions_are_counted() -> None:
     assert "3 not shown" in repr(views.SessionList({"sessions": [], "hidden": 3}))
+
+
+def test_a_diff_says_what_became_of_each_file() -> None:
+    cell = {"kind": "added", "cell_type": "code", "old_index": None, "new_index": 0}
+    files = [
+        {"path": "a.py", "additions": 12, "deletions": 3, "patch": "+<b>\n"},
+        {"path": "new.png", "status": "added", "binary": True, "additions": None, "deletions": None},
+        {"path": "to.py", "old_path": "from.py", "status": "renamed"},
+    ]
+    diff = views.Diff(differences(*files, truncated=True).model_dump(mode="json"))
+    shown = repr(diff).splitlines()
+    assert shown[1].split() == ["a.py", "modified", "+12", "-3"] and "binary" in shown[2]
+    assert "from.py → to.py" in shown[3]
+    assert shown[4:] == ["Compared with main (abcdef01).", "There is more that differs: not all of it is told."]
+    assert "<pre>+&lt;b&gt;\n</pre>" in diff._repr_html_() and diff.patch == "+<b>\n"
+    notebook = {**diff.data["files"][0], "notebook_diff": [cell, cell]}
+    assert diff.row(notebook)[2] == "2 cells"
 
 
 def test_removal_lists_reasons_with_sizes() -> None:

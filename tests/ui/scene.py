@@ -23,6 +23,7 @@ from ocman_jupyter.errors import (
     NotARepository,
     NotFound,
     OcmanError,
+    OpenCodeUnreachable,
     SessionBusy,
     WouldLoseWork,
 )
@@ -31,6 +32,7 @@ from ocman_jupyter.hosts.host import (
     Base,
     Capabilities,
     Diff,
+    InstanceInfo,
     LossReason,
     Progress,
     Removal,
@@ -136,6 +138,7 @@ class Scene(FakeMachine):
         self.pending: dict[str, Ask] = {}
         self.running: set[str] = set()
         self.losses: list[LossReason] = []
+        self.history: dict[str, list[dict[str, Any]]] = {}
         self.differences: Diff | OcmanError | None = None
         """What every worktree has that its base has not."""
         self.here: str | None = None
@@ -155,6 +158,7 @@ class Scene(FakeMachine):
         self.pending = {}
         self.running = {ANALYSIS}
         self.losses = []
+        self.history = {}
         self.differences = None
         self.here = ANALYSIS
         self.calls.clear()
@@ -255,6 +259,29 @@ class Scene(FakeMachine):
         one = self.known.pop(session_id)
         self.tell("session.removed", id=one.id, directory=one.directory)
 
+    def vanish(self, repository: str, name: str) -> None:
+        """A worktree is removed in a shell, with its folder: nobody is told."""
+        path = worktree(repository, name).path
+        self.repositories[repository] = [tree for tree in self.repositories[repository] if tree.path != path]
+        self._note(path, "directory_missing")
+
+    def _note(self, path: str, status: str) -> None:
+        for one in self.known.values():
+            if one.directory == path:
+                self.known[one.id] = one.model_copy(update={"status": status})
+
+    def say(self, session_id: str, text: str, directory: str) -> None:
+        """An agent has said something, in a session of this folder."""
+        self.update(session_id, directory=directory)
+        info = {"id": "msg_1", "sessionID": session_id, "role": "assistant", "time": {"created": 1, "completed": 2}}
+        part = {"id": "prt_1", "messageID": "msg_1", "sessionID": session_id, "type": "text", "text": text}
+        self.history[session_id] = [{"info": info, "parts": [part]}]
+
+    def kill(self, repository: str) -> None:
+        """An OpenCode dies."""
+        self.tell("instance.changed", **{**self._instances[0], "state": "stopped"})
+        self.running.discard(repository)
+
     def ask(self, **facts: Any) -> None:
         ask = self.pending[facts.get("name", "per_1")] = outside_ask(**facts)
         self.tell("ask.created", **ask.model_dump())
@@ -324,7 +351,9 @@ class Scene(FakeMachine):
         for tree in self.repositories[root]:
             here = [one for one in self.known.values() if one.directory == tree.path]
             trees.append(tree.model_copy(update={"sessions": here, **({} if changes else empty)}))
-        return WorktreeList(repo_root=root, default_base=MAIN, worktrees=trees, sessions_elsewhere=[])
+        paths = {tree.path for tree in trees}
+        others = [one for one in self.known.values() if one.repo_root == root and one.directory not in paths]
+        return WorktreeList(repo_root=root, default_base=MAIN, worktrees=trees, sessions_elsewhere=others)
 
     async def worktrees(self, directory: str, changes: bool = True) -> WorktreeList:
         self._called("worktrees", directory, changes)
@@ -358,8 +387,14 @@ class Scene(FakeMachine):
             raise BranchNameConflict("The branch 'conflict' is in conflict with 'conflict/x'.")
         plan = await self.plan(request)
         if not plan.reused:
+            self._note(plan.worktree_path, "idle")
             self.change(request.directory, request.branch)
         tree = next(one for one in self.repositories[request.directory] if one.path == plan.worktree_path)
+        if request.session == "none":
+            return WorktreeSession(
+                session_id=None, worktree_path=tree.path, branch=request.branch, repo_root=request.directory,
+                base=plan.base, reused=plan.reused, branch_existed=plan.branch_existed, session=None,
+            )  # fmt: skip
         status = "busy" if request.prompt else "idle"
         title = request.title or request.branch
         made = session(f"ses_{request.branch}", title, tree, request.directory, status, age=0)
@@ -379,6 +414,17 @@ class Scene(FakeMachine):
         session_id = self.pending[ask_id].session_id
         self.resolve(ask_id, answer)
         self.update(session_id, status="busy")
+
+    async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
+        if self.known[session_id].repo_root not in self.running:
+            raise OpenCodeUnreachable("No OpenCode runs that could read this session.")
+        known = await super().messages(session_id, limit, before)
+        return {**known, "messages": self.history.get(session_id, known["messages"])}
+
+    async def ensure(self, directory: str, progress: Progress | None = None) -> InstanceInfo:
+        self.running.add(directory)
+        self.tell("instance.changed", **next(one for one in self._instances if one["repo_root"] == directory))
+        return await super().ensure(directory, progress)
 
     async def abort(self, session_id: str) -> None:
         await super().abort(session_id)

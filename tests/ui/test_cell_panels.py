@@ -99,9 +99,11 @@ def test_a_session_panel_is_live_and_stays_readable(browser: Any, lab: Lab, addr
         panel.locator("textarea").fill("count to three")
         # By the keyboard: a notification may lie over it.
         panel.get_by_role("button", name="Send").press("Enter")
-        expect(panel.get_by_text("external_directory").first).to_be_visible()
+        expect(panel.get_by_text("outside the worktree:").first).to_be_visible()
         expect(panel.get_by_role("button", name="Always /etc/*")).to_be_enabled()
         picture(page, f"ask-{address[:3]}")
+        wide = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).map(box => box.outerHTML.slice(0, 200))"
+        assert panel.locator(".widget-box").evaluate_all(wide) == []
         panel.get_by_role("button", name="Once").click()
         expect(panel.get_by_text("Allowed once")).to_be_visible()
         expect(panel.get_by_text("did: count to three")).to_be_visible()

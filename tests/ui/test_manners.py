@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.ui.conftest import Faults, Lab, button, choose, lose_much, row
+from tests.ui.conftest import Faults, Lab, button, choose, lose_much, new_page, row
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 
+ANALYSIS = "/data/lab/analysis"
 FIX = "/data/lab/.worktrees/analysis/fix-loader"
 
 
@@ -215,6 +216,158 @@ def test_a_missing_worktree_is_made_again(work: Any, lab: Lab) -> None:
     expect(row(work, "Worktree old-idea")).to_be_visible()
     [[request]] = lab.scene("called", name="create_worktree")
     assert request["branch"] == "old-idea"
+
+
+def focus_again(page: Any, is_so: str) -> None:
+    """Come back to the page until ``is_so`` (JavaScript): a return soon after another counts for nothing."""
+    page.wait_for_function(f"() => {{ window.dispatchEvent(new Event('focus')); return {is_so}; }}", polling=500)
+
+
+def test_a_worktree_that_was_removed_in_a_shell_is_made_again_for_its_session(work: Any, lab: Lab) -> None:
+    page = work.page
+    row(work, "Session Try polars instead of pandas").click()
+    session = page.locator(".ocman-Session")
+    expect(session.get_by_label("Message to try-polars")).to_be_visible()
+    lab.scene("vanish", repository=ANALYSIS, name="try-polars")
+    focus_again(page, "document.querySelector('.ocman-Session [aria-label=\\'The folder is gone\\']') !== null")
+    expect(row(work, "Worktree try-polars")).to_have_count(0)
+    button(session, "Recreate").click()
+    form = work.get_by_role("dialog", name="New worktree session")
+    expect(form).to_contain_text("Try polars instead of pandas")
+    expect(form.get_by_label("Repository")).to_have_value(re.compile("analysis$"))
+    expect(form.get_by_label("Name or task")).to_have_value("try-polars")
+    expect(form).to_contain_text("/data/lab/.worktrees/analysis/try-polars")
+    form.get_by_label("Name or task").press("Enter")
+    expect(form).to_have_count(0)
+    expect(row(work, "Worktree try-polars")).to_be_visible()
+    # The session that was there goes on, and there is no other.
+    expect(session.get_by_role("region", name="The folder is gone")).to_have_count(0)
+    expect(session.get_by_label("Message to try-polars")).to_be_visible()
+    [[request]] = lab.scene("called", name="create_worktree")
+    assert (request["branch"], request["session"]) == ("try-polars", "none")
+    expect(work.get_by_role("treeitem", name=re.compile("^Session .*polars"))).to_have_count(1)
+
+
+def test_a_second_session_of_a_name_is_offered_to_be_opened(work: Any, lab: Lab) -> None:
+    form = work.get_by_role("dialog", name="New worktree session")
+    for _ in range(2):
+        button(work, "New worktree session").click()
+        form.get_by_label("Name or task").fill("Make it stream")
+        expect(form).to_contain_text("make-it-stream")
+        if button(form, "Open it").count():
+            break
+        expect(form).not_to_contain_text("There is a session of this name")
+        form.get_by_label("Name or task").press("Enter")
+        expect(row(work, "Session Make it stream")).to_be_visible()
+        work.page.locator(".lm-mod-current .lm-TabBar-tabCloseIcon").last.click()
+    button(form, "Open it").click()
+    expect(form).to_have_count(0)
+    expect(row(work, "Session Make it stream")).to_have_attribute("aria-selected", "true")
+    assert len(lab.scene("called", name="create_worktree")) == 1
+
+
+def test_a_tab_comes_to_life_with_opencode(work: Any, lab: Lab, lab_page: tuple[Any, Faults]) -> None:
+    page = work.page
+    lab.scene("say", session_id="ses_explore", text="It is all there.", directory=ANALYSIS)
+    lab.scene("kill", repository=ANALYSIS)
+    row(work, "Session Explore data").click()
+    session = page.locator(".ocman-Session")
+    expect(session.get_by_role("region", name="No OpenCode runs")).to_be_visible()
+    choose(row(work, "Repository analysis"), "Start OpenCode")
+    expect(session).to_contain_text("It is all there.")
+    expect(session.get_by_role("region", name="No OpenCode runs")).to_have_count(0)
+    lab_page[1].found.clear()  # the browser reports the refused request
+
+
+def test_a_link_to_a_line_opens_there(work: Any, lab: Lab) -> None:
+    page = work.page
+    (lab.root / "long.py").write_text("".join(f"x{number} = {number}\n" for number in range(1, 400)))
+    text = "See [it](long.py:300), or [run](javascript:alert(1))."
+    lab.scene("say", session_id="ses_explore", text=text, directory=str(lab.root))
+    row(work, "Other folders").click()
+    row(work, "Session Explore data").click()
+    page.locator(".ocman-Session").get_by_role("link", name="it").click()
+    editor = page.locator(".jp-FileEditor")
+    expect(editor.get_by_text("x300 = 300")).to_be_in_viewport()
+    expect(page.get_by_role("contentinfo").get_by_text("Ln 300, Col 1")).to_be_visible()
+    page.locator(".lm-TabBar-tab[data-type=document-title], .lm-TabBar-tab", has_text="long.py").locator(
+        ".lm-TabBar-tabCloseIcon"
+    ).click()
+
+
+def test_the_keys_of_a_session_tab(work: Any, lab: Lab) -> None:
+    page = work.page
+    lab.scene("say", session_id="ses_fix", text="I look.", directory=FIX)
+    row(work, "Session Fix the loader").click()
+    session = page.locator(".ocman-Session")
+    text = session.get_by_label("Message to fix-loader")
+    expect(text).to_be_focused()
+    page.keyboard.type("jke")
+    page.keyboard.press("Escape")
+    entry = session.locator("[data-ocman-entry]").last
+    expect(entry).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(text).to_be_focused()
+    expect(text).to_have_value("jke")
+    # What is open closes first.
+    text.fill("")
+    page.keyboard.type("/")
+    expect(session.get_by_role("listbox")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(session.get_by_role("listbox")).to_have_count(0)
+    expect(text).to_be_focused()
+    text.fill("jke")
+    session.get_by_role("button", name=re.compile("^Reject with reason")).click()
+    reason = session.locator(".ocman-Dock-reason input")
+    expect(reason).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(reason).to_have_count(0)
+    expect(entry).not_to_be_focused()
+    text.focus()
+    once = session.locator(".ocman-Dock [data-reply=once]")
+    expect(once).to_have_attribute("aria-disabled", "false")
+    page.keyboard.press("Alt+1")
+    expect(session.locator(".ocman-Dock")).to_contain_text("Allowed once")
+    assert [(ask, body["reply"]) for ask, body in lab.scene("called", name="reply")] == [("per_1", "once")]
+    page.keyboard.press("Control+Enter")
+    expect(text).to_have_value("")
+    assert [request["text"] for _, request in lab.scene("called", name="prompt")] == ["jke"]
+
+
+def test_a_key_that_is_held_down_allows_nothing_more(work: Any, lab: Lab) -> None:
+    page = work.page
+    lab.scene("ask", name="per_2", session_id="ses_explore", title="Explore data")
+    first, second = (work.locator(f"[data-ask={name}]") for name in ("per_1", "per_2"))
+    for ask in (first, second):
+        expect(ask.locator("[data-reply=once]")).to_have_attribute("aria-disabled", "false")
+    first.locator(".ocman-Ask-head").focus()
+    page.keyboard.down("a")
+    expect(first).to_contain_text("Allowed once")
+    second.locator(".ocman-Ask-head").focus()
+    expect(second.locator("[data-reply=once]")).to_have_attribute("aria-disabled", "false")
+    page.keyboard.down("a")  # again without a release: the key repeats
+    page.keyboard.up("a")
+    assert [ask for ask, _ in lab.scene("called", name="reply")] == ["per_1"]
+    page.keyboard.press("a")
+    expect(second).to_contain_text("Allowed once")
+
+
+def test_what_was_written_last_is_there_after_a_reload(browser: Any, lab: Lab) -> None:
+    page, faults = new_page(browser, lab, "lab?reset")
+    try:
+        panel = page.locator(".ocman-Panel")
+        page.locator(".jp-SideBar [data-id='ocman-panel']").click()
+        lab.show(panel, "work")
+        row(panel, "Session Explore data").click()
+        text = page.locator(".ocman-Session").get_by_label("Message to main")
+        text.fill("old words")
+        page.wait_for_timeout(2500)  # the application saves a while after it was told
+        text.fill("the last words")
+        page.goto(page.url.split("?")[0])
+        expect(text).to_have_value("the last words")
+        faults.none()
+    finally:
+        page.context.close()
 
 
 def test_asks_are_answered_by_keys_and_the_focus_goes_on(work: Any, lab: Lab) -> None:

@@ -48,6 +48,16 @@ def test_worktrees_and_sessions_stand_in_the_tree_with_their_states(work: Any) -
     expect(badge).to_have_accessible_name("ocman, 2 sessions need you")
 
 
+def test_the_icon_counts_sessions_and_not_their_asks(lab: Lab, work: Any) -> None:
+    badge = work.page.locator(".jp-SideBar [data-id='ocman-panel']")
+    lab.scene("ask", name="per_2", session_id="ses_fix")
+    expect(work.get_by_role("list", name="Needs your answer").get_by_role("listitem")).to_have_count(3)
+    expect(badge).to_have_attribute("data-ocman-count", "2")
+    lab.scene("ask", name="per_3", session_id="ses_explore", title="Explore data")
+    expect(badge).to_have_attribute("data-ocman-count", "3")
+    expect(badge).to_have_accessible_name("ocman, 3 sessions need you")
+
+
 def test_a_status_that_changes_is_seen_without_any_request(lab: Lab, work: Any) -> None:
     work.page.wait_for_load_state("networkidle")
     requests: list[str] = []

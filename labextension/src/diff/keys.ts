@@ -1,41 +1,21 @@
 /**
  * From file to file and from hunk to hunk by keyboard.
  */
-import * as React from 'react';
 
-/** What a letter goes to, and in which direction. */
-const STEPS: Record<string, { to: string; by: 1 | -1 }> = {
-  j: { to: '[data-ocman-file]', by: 1 },
-  k: { to: '[data-ocman-file]', by: -1 },
-  n: { to: '[data-ocman-hunk]', by: 1 },
-  p: { to: '[data-ocman-hunk]', by: -1 }
-};
+/** What is gone to. */
+export type Stop = 'file' | 'hunk';
 
 /** So many pixels off the top still count as being there. */
 const SLACK = 8;
 
-/** Answer J and K (next and previous file), N and P (hunk); the path of the file that was gone to. */
-export function stepByKey(event: React.KeyboardEvent, scroll: HTMLElement): string | null {
-  const step = STEPS[event.key.toLowerCase()];
-  const target = event.target as HTMLElement;
-  if (
-    !step ||
-    event.altKey ||
-    event.ctrlKey ||
-    event.metaKey ||
-    target.closest('input:not([type="checkbox"]), select, textarea')
-  ) {
-    return null;
+/** Go to the next file or hunk of the diff tab `root`, or to the one before. */
+export function step(root: Element, to: Stop, by: 1 | -1): void {
+  const scroll = root.querySelector<HTMLElement>('[data-ocman-scroll]');
+  const stops = [...(scroll?.querySelectorAll<HTMLElement>(`[data-ocman-${to}]`) ?? [])];
+  const stop = scroll && stops[nextStop(stops, by, scroll)];
+  if (stop) {
+    show(stop);
   }
-  const stops = [...scroll.querySelectorAll<HTMLElement>(step.to)];
-  const stop = stops[nextStop(stops, step.by, scroll)];
-  if (!stop) {
-    return null;
-  }
-  event.preventDefault();
-  event.stopPropagation();
-  show(stop);
-  return stop.closest<HTMLElement>('[data-ocman-file]')?.dataset.ocmanFile ?? null;
 }
 
 /** Scroll to a file or hunk and put the focus there. */

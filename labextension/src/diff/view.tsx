@@ -10,7 +10,7 @@ import { FileActions, FileSection } from './file';
 import { matchingFiles } from './files';
 import { DiffHeader } from './header';
 import { useIsWide } from './hooks';
-import { show, stepByKey } from './keys';
+import { show } from './keys';
 import { FileList } from './list';
 import { DiffModel } from './state';
 import { againstText } from './words';
@@ -72,16 +72,7 @@ export function DiffView({ diff, open, trans }: Props): JSX.Element {
 
   let drawn = 0;
   return (
-    <div
-      ref={root}
-      className="ocman-Diff-content"
-      onKeyDown={event => {
-        const path = scroll.current && stepByKey(event, scroll.current);
-        if (path) {
-          setCurrent(path);
-        }
-      }}
-    >
+    <div ref={root} className="ocman-Diff-content">
       <DiffHeader diff={diff} trans={trans}>
         {isWide && files.length > 0 && (
           <div className="ocman-Choice" role="group" aria-label={trans.__('How lines are shown')}>
@@ -108,7 +99,17 @@ export function DiffView({ diff, open, trans }: Props): JSX.Element {
             trans={trans}
           />
         )}
-        <div ref={scroll} className="ocman-Diff-files" data-ocman-scroll>
+        <div
+          ref={scroll}
+          className="ocman-Diff-files"
+          data-ocman-scroll
+          onFocus={({ target }) => {
+            const file = target.closest<HTMLElement>('[data-ocman-file]')?.dataset.ocmanFile;
+            if (file !== undefined) {
+              setCurrent(file);
+            }
+          }}
+        >
           {files.map(file => {
             const isViewed = diff.isViewed(file);
             const lines = (file.additions ?? 0) + (file.deletions ?? 0);

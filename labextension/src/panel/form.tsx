@@ -6,10 +6,10 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { ApiError } from '../errors';
 import { OcmanModel } from '../model';
 import { LOCAL, WorktreePlan, WorktreeRequest } from '../records';
-import { Repository, isWithin, keyOf } from '../state';
-import { currentRepository } from '../subject';
+import { KnownSession, Repository, State, isWithin, keyOf } from '../state';
+import { LostWorktree, currentRepository } from '../subject';
 import { branchFor } from './branch';
-import { Button, ErrorText } from './button';
+import { Button, ErrorText, Foreign } from './button';
 import { baseText } from './words';
 
 interface Props {
@@ -20,7 +20,11 @@ interface Props {
   repository: string | null;
   /** A folder whose repository is chosen at first. */
   directory?: string;
+  /** What is to be made again. */
+  lost?: LostWorktree;
   onClose: () => void;
+  /** Open the session with this key. */
+  onOpen: (sessionKey: string) => void;
   /** The request is on its way; its row stands in the tree of this repository. */
   onCreate: (repository: string) => void;
 }
@@ -31,7 +35,7 @@ const PLAN_AFTER = 250;
 const OTHER = '';
 
 export function NewSessionForm(props: Props): JSX.Element {
-  const { model, trans, isLive, onClose, onCreate } = props;
+  const { model, trans, isLive, lost, onClose, onOpen, onCreate } = props;
   const repositories = [...model.state.repositories.values()];
   const [chosen, setChosen] = React.useState(
     () =>
@@ -42,7 +46,7 @@ export function NewSessionForm(props: Props): JSX.Element {
       OTHER
   );
   const [folder, setFolder] = React.useState(props.directory ?? model.place?.directory ?? '');
-  const [name, setName] = React.useState('');
+  const [name, setName] = React.useState(lost?.branch ?? '');
   const [prompt, setPrompt] = React.useState('');
   const field = React.useRef<HTMLInputElement>(null);
   // Before anything else is done: who asked for the form goes on typing.
@@ -52,7 +56,10 @@ export function NewSessionForm(props: Props): JSX.Element {
   const directory = repository?.root ?? folder.trim();
   const branch = branchFor(name);
   const plan = usePlan(model, { directory, branch, host: repository?.host });
-  const ready = isLive && branch !== '' && directory !== '' && !(plan instanceof ApiError);
+  const isPlanned = plan !== null && !(plan instanceof ApiError);
+  const ready =
+    isLive && branch !== '' && directory !== '' && (lost ? isPlanned : !(plan instanceof ApiError));
+  const namesake = isPlanned ? namesakeOf(model.state, repository, plan, name.trim()) : null;
 
   const create = () => {
     if (!ready) {
@@ -67,6 +74,12 @@ export function NewSessionForm(props: Props): JSX.Element {
     }
     if (branch !== name.trim()) {
       request.title = name.trim();
+    } else if (lost && branch === lost.branch) {
+      request.title = lost.title;
+    }
+    if (lost && isPlanned && plan.worktree_path === lost.path && !request.prompt) {
+      // The session that was there goes on.
+      request.session = 'none';
     }
     const key = repository?.key ?? keyOf(LOCAL, directory);
     void model.creations.create(request, key);
@@ -86,6 +99,11 @@ export function NewSessionForm(props: Props): JSX.Element {
       }}
     >
       <h2 className="ocman-SectionTitle">{trans.__('New worktree session')}</h2>
+      {lost && (
+        <p>
+          {trans.__('The folder of this session is gone:')} <Foreign text={lost.title} />
+        </p>
+      )}
       {repositories.length > 0 && (
         <label>
           <span>{trans.__('Repository')}</span>
@@ -135,11 +153,23 @@ export function NewSessionForm(props: Props): JSX.Element {
       </label>
       <div className="ocman-Plan" aria-live="polite">
         {branch && <PlanText plan={plan} trans={trans} />}
+        {namesake && (
+          <div>
+            {trans.__('There is a session of this name in it already.')}{' '}
+            <Button onClick={() => onOpen(keyOf(namesake.host, namesake.id))}>
+              {trans.__('Open it')}
+            </Button>
+          </div>
+        )}
       </div>
       <div className="ocman-Form-buttons">
         <Button onClick={onClose}>{trans.__('Cancel')}</Button>
         <Button mood="accept" blocked={!ready} onClick={create}>
-          {plan && !(plan instanceof ApiError) && plan.reused ? trans.__('Open session') : trans.__('Create')}
+          {!isPlanned || !plan.reused
+            ? trans.__('Create')
+            : prompt.trim()
+              ? trans.__('New session')
+              : trans.__('Open session')}
         </Button>
       </div>
     </section>
@@ -149,6 +179,23 @@ export function NewSessionForm(props: Props): JSX.Element {
 function holds(repository: Repository, directory: string): boolean {
   const paths = [repository.root, ...repository.worktrees.keys()];
   return repository.host === LOCAL && paths.some(path => isWithin(directory, path));
+}
+
+/** The newest session that a worktree has already under the name that a new one would get. */
+function namesakeOf(
+  state: State,
+  repository: Repository | undefined,
+  plan: WorktreePlan,
+  name: string
+): KnownSession | null {
+  const found = [...state.sessions.values()].filter(
+    ({ host, place, directory, title, parent_id }) =>
+      host === (repository?.host ?? LOCAL) &&
+      (place ?? directory) === plan.worktree_path &&
+      title === name &&
+      parent_id === null
+  );
+  return plan.reused ? (found.sort((a, b) => (a.updated < b.updated ? 1 : -1))[0] ?? null) : null;
 }
 
 /** What the server would do, or why not; `null` until it said so. */

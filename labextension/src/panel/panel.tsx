@@ -92,12 +92,17 @@ export function Panel(props: Props): JSX.Element {
       />
       {view.form && (
         <NewSessionForm
-          key={`${view.form.repository} ${view.form.directory}`}
+          key={`${view.form.repository} ${view.form.directory} ${view.form.lost?.path}`}
           model={model}
           trans={trans}
           isLive={isLive}
           repository={view.form.repository}
           directory={view.form.directory}
+          lost={view.form.lost}
+          onOpen={key => {
+            view.form = null;
+            onOpen(key);
+          }}
           onClose={() => {
             view.form = null;
             focusTree();

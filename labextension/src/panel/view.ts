@@ -3,7 +3,7 @@
  */
 import { ISignal, Signal } from '@lumino/signaling';
 import { IDisposable } from '@lumino/disposable';
-import { Subject } from '../subject';
+import { LostWorktree, Subject } from '../subject';
 
 /** What lasts over a reload of the page. */
 export interface SavedView {
@@ -15,6 +15,8 @@ export interface SavedView {
 export interface OpenForm {
   readonly repository: string | null;
   readonly directory?: string;
+  /** To be made again. */
+  readonly lost?: LostWorktree;
 }
 
 export class PanelView implements IDisposable {

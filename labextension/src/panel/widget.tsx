@@ -9,6 +9,7 @@ import { Actions } from '../actions';
 import { ocmanIcon } from '../icons';
 import { OcmanModel } from '../model';
 import { Preferences } from '../preferences';
+import { tally } from '../tally';
 import { Panel } from './panel';
 import { PanelView } from './view';
 
@@ -54,6 +55,9 @@ export class OcmanPanel extends ReactWidget {
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
     this.view.isVisible = true;
+    if (this._model.isLoaded) {
+      this._model.lookAgain();
+    }
   }
 
   protected override onAfterHide(message: Message): void {
@@ -83,16 +87,16 @@ export class OcmanPanel extends ReactWidget {
     (row ?? this.node.querySelector<HTMLElement>('button'))?.focus();
   }
 
-  /** The number of asks, on the panel's icon. */
+  /** The number of sessions that need somebody, on the panel's icon. */
   private _count(): void {
-    const asks = [...this._model.state.asks.values()].filter(({ phase }) => phase !== 'done').length;
-    if (asks !== this._asks) {
-      this._asks = asks;
+    const { needsYou } = tally(this._model.state);
+    if (needsYou !== this._needsYou) {
+      this._needsYou = needsYou;
       // The side bar keeps the widget's id there too.
       const { [COUNT]: _, ...rest } = this.title.dataset;
-      this.title.dataset = asks ? { ...rest, [COUNT]: String(asks) } : rest;
-      this.title.caption = asks
-        ? this._trans._n('ocman, %1 session needs you', 'ocman, %1 sessions need you', asks)
+      this.title.dataset = needsYou ? { ...rest, [COUNT]: String(needsYou) } : rest;
+      this.title.caption = needsYou
+        ? this._trans._n('ocman, %1 session needs you', 'ocman, %1 sessions need you', needsYou)
         : this._trans.__('ocman');
     }
   }
@@ -100,5 +104,5 @@ export class OcmanPanel extends ReactWidget {
   readonly view: PanelView;
   private readonly _model: OcmanModel;
   private readonly _trans: TranslationBundle;
-  private _asks = 0;
+  private _needsYou = 0;
 }

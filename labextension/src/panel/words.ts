@@ -108,7 +108,9 @@ export function worktreeTags(worktree: Worktree, trans: TranslationBundle): Tag[
   if (worktree.detached) {
     add('calm', trans.__('detached'), trans.__('At a commit, on no branch'));
   }
-  if (!worktree.is_main && (worktree.merged === 'yes' || worktree.merged === 'squashed')) {
+  // A branch without commits of its own is "merged" too, which says nothing.
+  const hasWork = !!worktree.base && worktree.base.sha !== worktree.head;
+  if (!worktree.is_main && ((worktree.merged === 'yes' && hasWork) || worktree.merged === 'squashed')) {
     const title =
       worktree.merged === 'yes'
         ? trans.__('Its commits are in the base')

@@ -6,7 +6,8 @@ import { WidgetTracker } from '@jupyterlab/apputils';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { CommandIDs, WORKTREE_ARGS, subjectFrom } from '../command_names';
+import { CommandIDs, NO_ARGS, WORKTREE_ARGS, subjectFrom } from '../command_names';
+import { Stop, step } from '../diff/keys';
 import { DiffWidget } from '../diff/widget';
 import { followChanges } from '../documents';
 import { branchIcon } from '../icons';
@@ -99,6 +100,28 @@ export const diffs: JupyterFrontEndPlugin<void> = {
         return widget;
       }
     });
+
+    const steps: [string, string, Stop, 1 | -1][] = [
+      [CommandIDs.nextFile, trans.__('Next File'), 'file', 1],
+      [CommandIDs.previousFile, trans.__('Previous File'), 'file', -1],
+      [CommandIDs.nextChange, trans.__('Next Change'), 'hunk', 1],
+      [CommandIDs.previousChange, trans.__('Previous Change'), 'hunk', -1]
+    ];
+    const focused = () => document.activeElement?.closest('.ocman-Diff') ?? null;
+    for (const [id, label, to, by] of steps) {
+      commands.addCommand(id, {
+        label,
+        caption: trans.__('In the diff of a worktree'),
+        describedBy: { args: NO_ARGS },
+        isEnabled: () => focused() !== null,
+        execute: () => {
+          const root = focused();
+          if (root) {
+            step(root, to, by);
+          }
+        }
+      });
+    }
 
     void restorer?.restore(tracker, {
       command: CommandIDs.openDiff,

@@ -27,7 +27,8 @@ export const model: JupyterFrontEndPlugin<OcmanModel> = {
       model.start();
     });
     window.addEventListener('online', () => model.retry());
-    document.addEventListener('visibilitychange', () => document.hidden || model.retry());
+    window.addEventListener('focus', () => model.lookAgain());
+    document.addEventListener('visibilitychange', () => document.hidden || model.lookAgain());
     return model;
   }
 };

@@ -15,6 +15,7 @@ import { OcmanPanel } from '../panel/widget';
 import { absolutePath, serverRoot } from '../places';
 import { Preferences } from '../preferences';
 import { fromKey } from '../state';
+import { keyIsHeld } from './held';
 import { DOMAIN, IOcmanModel, IPanel, IPreferences, PanelParts } from './tokens';
 
 export const panel: JupyterFrontEndPlugin<PanelParts> = {
@@ -129,17 +130,18 @@ export const panel: JupyterFrontEndPlugin<PanelParts> = {
       [CommandIDs.allowAlways, 'always', trans.__('Allow Always')],
       [CommandIDs.rejectAsk, 'reject', trans.__('Reject')]
     ] as const) {
+      // In a tab one ask is shown, and its keys work from everywhere in it.
       const button = () =>
         document.activeElement
-          ?.closest('.ocman-Ask')
+          ?.closest('.ocman-Ask, .ocman-Session')
           ?.querySelector<HTMLElement>(`[data-reply="${reply}"]:not([aria-disabled="true"])`) ?? null;
       commands.addCommand(id, {
         label,
-        caption: trans.__('Answer the ask of the panel that has the keyboard'),
+        caption: trans.__('Answer the ask that has the keyboard, or that of the tab'),
         describedBy: { args: NO_ARGS },
         isEnabled: () => button() !== null,
         // The button knows whether the ask has stood long enough.
-        execute: () => button()?.click()
+        execute: () => keyIsHeld() || button()?.click()
       });
     }
     return { widget, view, actions };

@@ -43,10 +43,10 @@ export const rows: JupyterFrontEndPlugin<void> = {
         }
       },
       closeSession: key => tabs?.close(key),
-      showForm: repository => {
+      showForm: form => {
         if (panel) {
           showPanel();
-          panel.view.form = { repository };
+          panel.view.form = form;
         }
       },
       openTerminal: terminals.isAvailable()
@@ -58,12 +58,22 @@ export const rows: JupyterFrontEndPlugin<void> = {
       folderOpener: path => folderOpener(app, path)
     });
     const left: string[] = [
-      // They are about a row's menu, a focused ask, or a folder of the file browser.
+      // They are about a row's menu, what has the focus, or a folder of the file browser.
       CommandIDs.showRowMenu,
       CommandIDs.newHere,
       CommandIDs.allowOnce,
       CommandIDs.allowAlways,
       CommandIDs.rejectAsk,
+      CommandIDs.nextMessage,
+      CommandIDs.previousMessage,
+      CommandIDs.toggleMessage,
+      CommandIDs.focusMessages,
+      CommandIDs.focusText,
+      CommandIDs.sendMessage,
+      CommandIDs.nextFile,
+      CommandIDs.previousFile,
+      CommandIDs.nextChange,
+      CommandIDs.previousChange,
       CommandIDs.newWorktreeSessionInFolder
     ];
     for (const command of Object.values(CommandIDs)) {

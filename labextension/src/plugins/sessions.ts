@@ -3,24 +3,27 @@
  */
 import { ILabShell, ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { WidgetTracker } from '@jupyterlab/apputils';
+import { PageConfig } from '@jupyterlab/coreutils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { CommandIDs, SESSION_ARGS, subjectFrom } from '../command_names';
+import { isRemakeable } from '../dialogs';
 import { DiffWidget } from '../diff/widget';
 import { ocmanIcon } from '../icons';
 import { OcmanModel } from '../model';
 import { openFile } from '../opening';
 import { openMenu } from '../panel/panel';
 import { Preferences } from '../preferences';
-import { Drafts, SavedDrafts } from '../session/drafts';
+import { Drafts, LastWords, SavedDrafts } from '../session/drafts';
 import { SessionCallbacks } from '../session/view';
 import { SessionWidget } from '../session/widget';
 import { fromKey, keyOf } from '../state';
 import { Subject, find } from '../subject';
 import { selectedCell } from './cells';
+import { addSessionKeys } from './session_keys';
 import { DOMAIN, IOcmanModel, IPanel, IPreferences, ITabs, PanelParts, Tabs } from './tokens';
 
 export const sessions: JupyterFrontEndPlugin<Tabs> = {
@@ -45,22 +48,30 @@ export const sessions: JupyterFrontEndPlugin<Tabs> = {
     const { commands, shell } = app;
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const drafts = new Drafts(saved => void stateDB?.save(DRAFTS, saved as any));
-    void stateDB?.fetch(DRAFTS).then(saved => saved && drafts.restore(saved as SavedDrafts));
+    const lastWords = new LastWords(() => window.sessionStorage, `${DRAFTS} ${PageConfig.getBaseUrl()}`);
+    window.addEventListener('pagehide', () => {
+      drafts.flush();
+      lastWords.leave(drafts);
+    });
+    void Promise.resolve(stateDB?.fetch(DRAFTS)).then(saved =>
+      drafts.restore(lastWords.join((saved ?? {}) as SavedDrafts))
+    );
 
     const tracker = new WidgetTracker<SessionWidget>({ namespace: 'ocman-sessions' });
     const tabs = new TabsInFront(app, tracker);
 
     const callbacks: SessionCallbacks = {
       openDiff: (host, path) => void commands.execute(CommandIDs.openDiff, { host, path }),
-      openFile: (path, host) => void openFile(app, { path, host }, trans),
+      openFile: (path, host, line) => void openFile(app, { path, host, line }, trans),
       openSession: key => void commands.execute(CommandIDs.openSession, { ...fromKey(key) }),
       menu: (anchor, key) => tabs.openMenu(anchor, { kind: 'session', ...fromKey(key) }),
       recreate: session => {
         const { host, id } = session;
-        const command = find(model.state, { kind: 'session', host, id })?.worktree
-          ? CommandIDs.remakeWorktree
-          : CommandIDs.newWorktreeSession;
-        void commands.execute(command, command === CommandIDs.remakeWorktree ? { host, id } : {});
+        const worktree = find(model.state, { kind: 'session', host, id })?.worktree;
+        // What git has forgotten is looked at before it is made.
+        const command =
+          worktree && isRemakeable(worktree) ? CommandIDs.remakeWorktree : CommandIDs.newWorktreeSessionHere;
+        void commands.execute(command, { host, id });
       }
     };
 
@@ -106,6 +117,12 @@ export const sessions: JupyterFrontEndPlugin<Tabs> = {
         return widget;
       }
     });
+
+    addSessionKeys(
+      commands,
+      trans,
+      () => tracker.find(({ node }) => node.contains(document.activeElement)) ?? null
+    );
 
     void restorer?.restore(tracker, {
       command: CommandIDs.openSession,

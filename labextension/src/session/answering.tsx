@@ -57,6 +57,10 @@ export function AllowButton(props: {
           event.preventDefault();
         }
       }}
+      // A press that leaves the button is over without a click.
+      onPointerLeave={() => {
+        meant.current = true;
+      }}
       onClick={() => {
         const isMeant = meant.current;
         meant.current = true;
@@ -126,30 +130,4 @@ export function useHandedFocus<E extends HTMLElement>(next: string): React.RefOb
     []
   );
   return element;
-}
-
-type AnswerKey = 'Digit1' | 'Digit2' | 'Digit3';
-
-/** Alt with a digit answers from anywhere in the tab; `null` is an answer that cannot be given now. */
-export function useAnswerKeys(
-  form: React.RefObject<HTMLElement>,
-  answers: Record<AnswerKey, (() => void) | null>
-): void {
-  const latest = React.useRef(answers);
-  latest.current = answers;
-  React.useEffect(() => {
-    const tab = form.current?.closest<HTMLElement>(TAB);
-    const onKeyDown = (event: KeyboardEvent) => {
-      // With Control it is the AltGr of many keyboards, which writes a character.
-      const isPlain = event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
-      if (isPlain && event.code in latest.current && !event.isComposing) {
-        event.preventDefault();
-        if (!event.repeat) {
-          latest.current[event.code as AnswerKey]?.();
-        }
-      }
-    };
-    tab?.addEventListener('keydown', onKeyDown);
-    return () => tab?.removeEventListener('keydown', onKeyDown);
-  }, [form]);
 }

@@ -8,7 +8,7 @@ import { ISignal } from '@lumino/signaling';
 import { OcmanModel } from '../model';
 import { Button, ErrorText, IconButton } from '../panel/button';
 import { useSignal } from '../panel/hooks';
-import { KnownSession } from '../state';
+import { KnownSession, keyOf } from '../state';
 import { Completion, SessionChoices, deedOf } from './completion';
 import { Drafts } from './drafts';
 import { Pickers } from './pickers';
@@ -23,7 +23,7 @@ interface Props {
   sessionKey: string;
   trans: TranslationBundle;
   drafts: Drafts;
-  /** Enter sends, and Shift+Enter makes a new line; otherwise Enter makes one, and Ctrl+Enter sends. */
+  /** Enter sends, and Shift+Enter makes a new line; otherwise Enter makes one. */
   enterSends?: boolean;
   /** The text of the notebook cell that is selected, as it should stand in a message; `null` when none is. */
   insertCell?: () => string | null;
@@ -50,19 +50,16 @@ export function Composer(props: Props): JSX.Element {
   const text = (recalled !== null ? draft.history[recalled] : undefined) ?? draft.text;
 
   const isLive = model.connection.phase === 'live';
+  const instance = session?.repo_root
+    ? model.state.instances.get(keyOf(session.host, session.repo_root))
+    : undefined;
+  const serving = instance && (instance.state ?? 'running') === 'running' ? instance.pid : undefined;
   React.useEffect(() => {
     if (isLive) {
       // Another OpenCode may offer others.
       choices.load(choices.value !== null).catch(() => undefined);
     }
-  }, [choices, isLive]);
-
-  // A page that goes away has no moment left to wait for.
-  React.useEffect(() => {
-    const flush = () => drafts.flush();
-    window.addEventListener('pagehide', flush);
-    return () => window.removeEventListener('pagehide', flush);
-  }, [drafts]);
+  }, [choices, isLive, serving]);
 
   // Where the caret goes once the new text stands in the field.
   const caret = React.useRef<number | null>(null);
@@ -131,7 +128,7 @@ export function Composer(props: Props): JSX.Element {
       } else {
         completion.move(key === 'ArrowDown' ? 1 : -1);
       }
-    } else if (key === 'Enter' && (control || (enterSends && isPlain))) {
+    } else if (key === 'Enter' && enterSends && isPlain) {
       // A key that is held down sends nothing again.
       if (!event.repeat) {
         void send();
@@ -232,6 +229,7 @@ export function Composer(props: Props): JSX.Element {
           mood="accept"
           blocked={isBlocked || isBlank(text)}
           title={reason ?? undefined}
+          data-send
           onClick={() => void send()}
         >
           {sending.isSending

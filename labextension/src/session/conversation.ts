@@ -104,7 +104,7 @@ export class Conversation implements IDisposable {
 
   /** The session was deleted. */
   get isRemoved(): boolean {
-    return this._removed;
+    return this._removed || this._error?.code === 'no_such_session';
   }
 
   /** Why the messages could not be read. */
@@ -167,7 +167,6 @@ export class Conversation implements IDisposable {
         return;
       }
       this._error = ApiError.from(reason);
-      this._removed = this._removed || this._error.code === 'no_such_session';
     }
     const own = await unknown;
     if (isStale()) {
@@ -266,9 +265,13 @@ export class Conversation implements IDisposable {
     }
     switch (event.type) {
       case 'snapshot':
-        this._flush();
-        this._log = restart(this._log);
-        void this.load();
+        this._begin();
+        break;
+      case 'instance.changed':
+        // Another process: what it says may have begun before it is listened to.
+        if ((data.state ?? 'running') === 'running' && data.repo_root === this._session?.repo_root) {
+          this._begin();
+        }
         break;
       case 'message.updated':
       case 'message.delta':
@@ -289,6 +292,13 @@ export class Conversation implements IDisposable {
           this._takeSession();
         }
     }
+  }
+
+  /** The stream begins anew. */
+  private _begin(): void {
+    this._flush();
+    this._log = restart(this._log);
+    void this.load();
   }
 
   private _onModel(): void {

@@ -123,8 +123,13 @@ export class Drafts implements IDisposable {
     if (this._timer !== undefined) {
       clearTimeout(this._timer);
       this._timer = undefined;
-      this._save({ drafts: [...this._drafts] });
+      this._save(this.saved);
     }
+  }
+
+  /** What should last now. */
+  get saved(): SavedDrafts {
+    return { drafts: [...this._drafts] };
   }
 
   dispose(): void {
@@ -155,6 +160,40 @@ export class Drafts implements IDisposable {
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _disposed = false;
   private readonly _changed = new Signal<this, void>(this);
+}
+
+/** The part of the browser's storage of a tab that is used. */
+type TabStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
+
+/**
+ * What was written last when a page goes away: the application saves a moment later, and that page has none left.
+ */
+export class LastWords {
+  constructor(
+    private _storage: () => TabStorage,
+    private _name: string
+  ) {}
+
+  /** The page goes away. */
+  leave({ saved }: Drafts): void {
+    try {
+      this._storage().setItem(this._name, JSON.stringify(saved));
+    } catch {
+      // Full, or not allowed: what was saved before is what there is.
+    }
+  }
+
+  /** `saved` with what the page before this one in the tab had left, once. */
+  join(saved: SavedDrafts): SavedDrafts {
+    try {
+      const storage = this._storage();
+      const left: SavedDrafts = JSON.parse(storage.getItem(this._name) ?? '{}');
+      storage.removeItem(this._name);
+      return { drafts: [...new Map([...(saved.drafts ?? []), ...(left.drafts ?? [])])] };
+    } catch {
+      return saved;
+    }
+  }
 }
 
 /** From a store that anyone may have written to. */

@@ -11,7 +11,6 @@ import {
   FormProps,
   ReplyError,
   SendingText,
-  useAnswerKeys,
   useHandedFocus,
   useReply
 } from './answering';
@@ -39,11 +38,6 @@ export function PermissionForm(props: PermissionProps): JSX.Element {
   const once = () => reply({ reply: 'once' });
   const grant = () => reply({ reply: 'always' });
   const reject = () => reply({ reply: 'reject' });
-  useAnswerKeys(form, {
-    Digit1: canAllow ? once : null,
-    Digit2: canAllow && always.length ? grant : null,
-    Digit3: isIdle ? reject : null
-  });
   const isRepeated = running && facts.some(({ text }) => text === running.input);
 
   return (

@@ -12,8 +12,8 @@ export interface Surroundings {
   readonly directory: string;
   /** Whether turns say what they cost. */
   readonly showCost: boolean;
-  /** Open a file, by its absolute path. */
-  readonly onFile: (path: string) => void;
+  /** Open a file, by its absolute path; lines count from one. */
+  readonly onFile: (path: string, line?: number) => void;
   /** Open the diff of the session's worktree. */
   readonly onDiff: () => void;
   /** Open the session with this key. */

@@ -9,7 +9,7 @@ import { EntryView } from './message';
 import { ScrollKeeper } from './scroll';
 import { Surroundings } from './surroundings';
 import { FILE } from './untrusted';
-import { fullPath } from './words';
+import { fileAndLine, fullPath } from './words';
 
 /** So near to the top the earlier messages are read, in pixels. */
 const NEAR_TOP = 200;
@@ -18,14 +18,12 @@ interface Props {
   conversation: Conversation;
   surroundings: Surroundings;
   title: string;
-  /** Escape was pressed. */
-  onLeave: () => void;
   /** What stands after the newest entry. */
   children?: React.ReactNode;
 }
 
 export function Transcript(props: Props): JSX.Element {
-  const { conversation, surroundings, title, onLeave, children } = props;
+  const { conversation, surroundings, title, children } = props;
   const { trans } = surroundings;
   const entries = useEntries(conversation);
   const scroller = React.useRef<HTMLDivElement>(null);
@@ -59,44 +57,12 @@ export function Transcript(props: Props): JSX.Element {
     scroller.current?.focus({ preventScroll: true });
   };
   const openFile = (target: EventTarget) => {
-    const path = (target as Element).closest(`[${FILE}]`)?.getAttribute(FILE);
-    if (path) {
-      surroundings.onFile(fullPath(path.replace(/(:\d+){1,2}$/, ''), surroundings.directory));
+    const link = (target as Element).closest(`[${FILE}]`)?.getAttribute(FILE);
+    if (link) {
+      const { path, line } = fileAndLine(link);
+      surroundings.onFile(fullPath(path, surroundings.directory), line);
     }
-    return !!path;
-  };
-  const onKeyDown = (event: React.KeyboardEvent) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) {
-      return;
-    }
-    const entry = (event.target as Element).closest<HTMLElement>('[data-ocman-entry]');
-    switch (event.key) {
-      case 'j':
-      case 'J':
-        step(list.current!, entry, 1);
-        break;
-      case 'k':
-      case 'K':
-        if (!step(list.current!, entry, -1)) {
-          void conversation.loadEarlier();
-        }
-        break;
-      case 'e':
-      case 'E':
-        entry?.querySelector<HTMLElement>('[data-ocman-fold]')?.click();
-        break;
-      case 'Escape':
-        onLeave();
-        break;
-      case 'Enter':
-        if (!openFile(event.target)) {
-          return;
-        }
-        break;
-      default:
-        return;
-    }
-    event.preventDefault();
+    return !!link;
   };
   const onClickCapture = ({ target }: React.MouseEvent) => {
     const entry = (target as Element).closest<HTMLElement>('[data-ocman-entry]');
@@ -116,7 +82,7 @@ export function Transcript(props: Props): JSX.Element {
         aria-label={trans.__('Conversation %1', title)}
         aria-busy={conversation.isBusy}
         tabIndex={0}
-        onKeyDown={onKeyDown}
+        onKeyDown={event => event.key === 'Enter' && openFile(event.target) && event.preventDefault()}
         onClickCapture={onClickCapture}
         onClick={event => void openFile(event.target)}
       >
@@ -176,16 +142,13 @@ function countAfter(entries: readonly Entry[], key: string): number {
   return at < 0 ? 0 : entries.slice(at + 1).filter(({ kind }) => kind !== 'turn').length;
 }
 
-/** Go to the next entry, or the one before; whether there is one. */
-function step(list: HTMLElement, from: HTMLElement | null, by: 1 | -1): boolean {
-  const entries = [...list.children] as HTMLElement[];
+/** Go to the next entry in `root`, or the one before; whether there is one. */
+export function stepEntry(root: Element, by: 1 | -1): boolean {
+  const entries = [...root.querySelectorAll<HTMLElement>('[data-ocman-entry]')];
+  const from = document.activeElement?.closest<HTMLElement>('[data-ocman-entry]') ?? null;
   const at = from ? entries.indexOf(from) + by : entries.length - 1;
   const next = entries[at];
   next?.focus({ preventScroll: true });
   next?.scrollIntoView({ block: 'nearest' });
   return next !== undefined;
-}
-
-function isField(target: EventTarget): boolean {
-  return (target as Element).matches('input, textarea, select, [contenteditable="true"]');
 }

@@ -36,10 +36,18 @@ const DROPPED =
 /** A sanitizer that leaves what an agent may show. */
 export function untrusted(base: IRenderMime.ISanitizer): IRenderMime.ISanitizer {
   return {
-    sanitize: (dirty, options) => confine(base.sanitize(dirty, options)),
+    sanitize: (dirty, options) => confine(base.sanitize(withFiles(dirty), options)),
     getAutolink: () => false,
     allowNamedProperties: false
   };
+}
+
+/** A file and a line: without a folder in front it reads like an address of an unknown scheme. */
+const FILE_LINK = /(<a\s[^>]*?href=")([\w.+-]+:\d+(?::\d+)?")/gi;
+
+/** HTML in which such links are paths. */
+function withFiles(html: string): string {
+  return html.replace(FILE_LINK, '$1./$2');
 }
 
 const DIAGRAM = /((?:`{3,}|~{3,})[ \t]*)mermaid\b/gi;
@@ -105,9 +113,9 @@ function confineLink(link: Element): void {
   }
 }
 
-/** The path that a link without a scheme names; `null` when it names none. */
+/** The path that a link without a scheme names, with its line; `null` when it names none. */
 function filePath(href: string): string | null {
-  const path = href.replace(/^file:\/\//i, '').replace(/[?#].*$/, '');
+  const path = href.replace(/^file:\/\//i, '').replace(/[?#](?!L\d+(?:-L?\d+)?$).*$/, '');
   if (!path || path.startsWith('//') || /^[a-z][a-z0-9+.-]*:/i.test(path)) {
     return null;
   }

@@ -16,13 +16,13 @@ import { placeOf } from './place';
 import { Empty, Missing, Offline, Removed, Retrying, Skeleton, Unread } from './states';
 import { Surroundings } from './surroundings';
 import { TodoList } from './todo';
-import { Transcript, focusTranscript } from './transcript';
+import { Transcript } from './transcript';
 
 /** What the application does for a session's tab. */
 export interface SessionCallbacks {
   openDiff(host: string, worktreePath: string): void;
-  /** `path` is absolute on the session's host. */
-  openFile(path: string, host: string): void;
+  /** `path` is absolute on the session's host; lines count from one. */
+  openFile(path: string, host: string, line?: number): void;
   openSession(sessionKey: string): void;
   /** Show what else can be done to the session, at `anchor`. */
   menu(anchor: HTMLElement, sessionKey: string): void;
@@ -51,7 +51,6 @@ export function SessionView(props: SessionViewProps): JSX.Element {
   const { session, host, todos } = conversation;
   const surroundings = useSurroundings(props);
   const [todosOpen, setTodosOpen] = React.useState(false);
-  const root = React.useRef<HTMLDivElement>(null);
   const todosId = React.useId();
   const announcement = useAnnouncement(conversation, model.state, trans);
   const title = session?.title || trans.__('Session');
@@ -63,15 +62,8 @@ export function SessionView(props: SessionViewProps): JSX.Element {
   const isReadOnly = isMissing || conversation.isRemoved;
   const error = conversation.error ? null : conversation.actionError;
 
-  const onKeyDown = (event: React.KeyboardEvent) => {
-    const target = event.target as Element;
-    if (event.key === 'Escape' && !event.defaultPrevented && target.closest('.ocman-Composer, .ocman-Dock')) {
-      event.preventDefault();
-      focusTranscript(root.current!);
-    }
-  };
   return (
-    <div ref={root} className="ocman-Session-content" onKeyDown={onKeyDown}>
+    <div className="ocman-Session-content">
       <SessionHeader
         name={place.name || title}
         title={title}
@@ -96,12 +88,7 @@ export function SessionView(props: SessionViewProps): JSX.Element {
           <Button onClick={() => conversation.dismissError()}>{trans.__('Dismiss')}</Button>
         </div>
       )}
-      <Transcript
-        conversation={conversation}
-        surroundings={surroundings}
-        title={title}
-        onLeave={() => focusComposer(root.current!)}
-      >
+      <Transcript conversation={conversation} surroundings={surroundings} title={title}>
         <Tail
           conversation={conversation}
           title={title}
@@ -169,7 +156,7 @@ function useSurroundings(props: SessionViewProps): Surroundings {
       host,
       directory,
       showCost,
-      onFile: path => callbacks.openFile(path, host),
+      onFile: (path, line) => callbacks.openFile(path, host, line),
       onDiff: () => {
         const found = conversation.session && worktreeOf(model.state, conversation.session);
         callbacks.openDiff(host, found?.path ?? directory);

@@ -16,7 +16,7 @@ import { Conversation } from './conversation';
 import { Drafts } from './drafts';
 import { Painter } from './painter';
 import { placeOf } from './place';
-import { focusTranscript } from './transcript';
+import { focusTranscript, stepEntry } from './transcript';
 import { SessionCallbacks, SessionView, focusComposer } from './view';
 
 export interface SessionWidgetOptions {
@@ -105,6 +105,32 @@ export class SessionWidget extends ReactWidget {
   protected override onActivateRequest(message: Message): void {
     super.onActivateRequest(message);
     takeFocus(this, () => focusComposer(this.node) || focusTranscript(this.node));
+  }
+
+  /** Go to the next entry of the conversation, or the one before. */
+  stepMessage(by: 1 | -1): void {
+    if (!stepEntry(this.node, by) && by < 0) {
+      void this.conversation.loadEarlier();
+    }
+  }
+
+  /** Open or close what is folded in the entry that has the focus. */
+  toggleMessage(): void {
+    const entry = document.activeElement?.closest('[data-ocman-entry]');
+    entry?.querySelector<HTMLElement>('[data-ocman-fold]')?.click();
+  }
+
+  focusMessages(): void {
+    focusTranscript(this.node);
+  }
+
+  focusText(): void {
+    focusComposer(this.node);
+  }
+
+  /** Send what is written, if it can be sent now. */
+  send(): void {
+    this.node.querySelector<HTMLElement>('.ocman-Composer [data-send]')?.click();
   }
 
   /** The tab says which session it is, and that it needs somebody. */

@@ -14,7 +14,14 @@ export function localPath(path: string, directory: string): string {
 
 /** A path in a session as the server knows it. */
 export function fullPath(path: string, directory: string): string {
-  return path.startsWith('/') || !directory ? path : `${directory.replace(/\/+$/, '')}/${path}`;
+  const inside = path.replace(/^(?:\.\/)+/, '');
+  return path.startsWith('/') || !directory ? path : `${directory.replace(/\/+$/, '')}/${inside}`;
+}
+
+/** What a link to a file names: `path`, `path:12`, `path:12:3` or `path#L12`. */
+export function fileAndLine(link: string): { path: string; line?: number } {
+  const found = /^(.+?)(?::(\d+)(?::\d+)?|#L(\d+)(?:-L?\d+)?)$/.exec(link);
+  return found ? { path: found[1], line: Number(found[2] ?? found[3]) } : { path: link };
 }
 
 /** The names under which tools take what they work on, the telling ones first. */

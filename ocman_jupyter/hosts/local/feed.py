@@ -168,10 +168,14 @@ class Feed:
         return directory in self._missing
 
     async def look_for(self, directories: Iterable[str]) -> None:
-        """Find out which of these directories are there."""
+        """Find out which of these directories are there, and tell the sessions of those that came or went."""
         asked = set(directories)
         there = await existing(asked)
-        self._missing = (self._missing - there) | (asked - there)
+        before, self._missing = self._missing, (self._missing - there) | (asked - there)
+        moved = before ^ self._missing
+        for record in [one for one in self.records() if one.parent_id is None and one.directory in moved]:
+            data = joined(record, self, self.instance.root).model_dump(mode="json")
+            self._parts.bus.publish(Event.model_construct(type="session.updated", host=LOCAL, data=data))
 
     def asks(self) -> list[AskRecord]:
         return list(self._state.asks.values())

@@ -16,7 +16,6 @@ from ...opencode.target import Target
 from ...opencode.warmup import sweep
 from ..host import LOCAL, Event, Progress
 from .feed import Feed
-from .joining import joined
 from .parts import Parts
 from .paths import exists
 
@@ -180,16 +179,11 @@ class Feeds:
         data = {**feed.info().model_dump(mode="json"), "state": state}
         self._parts.bus.publish(Event(type="instance.changed", host=LOCAL, data=data))
 
-    async def republish(self, identity: str, directory: str) -> None:
-        """Tell the sessions of a directory again: it came or went."""
+    async def look_for(self, identity: str, directory: str) -> None:
+        """A directory came or went: tell its sessions so."""
         feed = self._feeds.get(identity)
-        if feed is None:
-            return
-        inside = [r for r in feed.records() if r.parent_id is None and is_within(r.directory, directory)]
-        await feed.look_for(r.directory for r in inside)
-        for record in inside:
-            data = joined(record, feed, feed.instance.root).model_dump(mode="json")
-            self._parts.bus.publish(Event(type="session.updated", host=LOCAL, data=data))
+        if feed is not None:
+            await feed.look_for(r.directory for r in feed.records() if is_within(r.directory, directory))
 
     def _quiet(self, feed: Feed, directory: str) -> None:
         self.on_quiet(feed, directory)

@@ -156,6 +156,9 @@ class Worktrees:
                 if not added.reused and not added.recreated:
                     await asyncio.shield(self._take_back(repository, added))
                 raise
+        if not added.reused:
+            # Sessions of an earlier worktree at this path go on.
+            await self._feeds.look_for(repository.common_dir, added.path)
         self._publish_soon(repository, added.path)
         return answer
 
@@ -326,7 +329,7 @@ class Worktrees:
         self._parts.bus.publish(
             Event(type="worktree.removed", data={"path": worktree.path, "repo_root": repository.root})
         )
-        await self._feeds.republish(repository.common_dir, worktree.path)
+        await self._feeds.look_for(repository.common_dir, worktree.path)
         return Removed(
             branch_deleted=branch_deleted,
             rescued=[Rescued(path=r.path, to=r.to, bytes=r.bytes) for r in rescued],
