@@ -113,8 +113,10 @@ class Feed:
     async def close(self) -> None:
         await self._stream.close()
         self._pump.close()
-        if self._fetching is not None:
-            self._fetching.cancel()
+        tasks = [*self._touching, *([self._fetching] if self._fetching is not None else ())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for waiters in self._waiters.values():
             for future in waiters:
                 future.cancel()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ...errors import OcmanError
+from ...errors import OcmanError, OpenCodeUnreachable
 from ...git.paths import is_within
 from ...git.repository import Repository
 from ...opencode.instances import Instance
@@ -36,6 +36,7 @@ class Feeds:
         self._attaching: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._adopting: asyncio.Task[Any] | None = None
+        self._closed = False
         self.on_quiet: Callable[[Feed, str], None] = lambda feed, directory: None
         """Called when a session's turn ended, with its directory."""
 
@@ -122,15 +123,13 @@ class Feeds:
     # --- attaching ---------------------------------------------------------------------------
 
     async def _attach(self, instance: Instance, target: Target) -> Feed:
-        feed = self._feeds.get(instance.identity)
-        if feed is not None and self._same(feed.instance, instance):
-            await feed.ready()
-            return feed
         async with self._attaching.setdefault(instance.identity, asyncio.Lock()):
             feed = self._feeds.get(instance.identity)
-            if feed is None or not self._same(feed.instance, instance):
+            if feed is None or not self._parts.instances.is_live(feed.instance):
                 if feed is not None:
                     await self._detach(feed)
+                if self._closed:
+                    raise OpenCodeUnreachable("Nothing is listened to any more.", details={"url": instance.url})
                 feed = Feed(self._parts, instance, target, self._lost, self._quiet)
                 self._feeds[instance.identity] = feed
                 feed.start()
@@ -139,10 +138,6 @@ class Feeds:
                     self.spawn(self._tidy(feed))
         await feed.ready()
         return feed
-
-    @staticmethod
-    def _same(one: Instance, other: Instance) -> bool:
-        return one.process == other.process and one.url == other.url
 
     async def _detach(self, feed: Feed, state: str = "stopped") -> None:
         if self._feeds.get(feed.instance.identity) is feed:
@@ -257,6 +252,7 @@ class Feeds:
             await self.dispose_idle()
 
     async def close(self) -> None:
+        self._closed = True
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
