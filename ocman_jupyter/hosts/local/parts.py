@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...errors import NoSuchDirectory, OcmanError
+from ...errors import InvalidFolder, NoSuchDirectory, OcmanError
 from ...git.command import Git
+from ...git.paths import shown
 from ...git.repository import Repositories, Repository
 from ...git.worktrees import Worktrees as GitWorktrees
 from ...opencode.instances import Instances as OpenCodes
@@ -15,6 +16,7 @@ from ...opencode.launcher import find_opencode
 from ...opencode.target import Target
 from ...settings import OcmanSettings
 from ...store import Store
+from ..request import fault
 from .records import Contexts, SessionNotes
 from .requests import Requests
 from .subscription import Bus
@@ -59,12 +61,20 @@ class Parts:
         return find_opencode(self.settings)
 
     async def repository(self, directory: str) -> Repository:
-        """The repository that ``directory`` is in.  Raises `NoSuchDirectory`, `NotARepository`."""
+        """The repository that ``directory`` is in.
+
+        Raises `NoSuchDirectory`, `NotARepository`, and `InvalidFolder` for one whose name nothing could note.
+        """
         if not os.path.isabs(directory):
             raise NoSuchDirectory(
                 f"{directory!r} is not an absolute path.", details={"field": "directory", "directory": directory}
             )
-        return await self.repositories.resolve(directory)
+        found = await self.repositories.resolve(directory)
+        if fault(found.common_dir):
+            raise InvalidFolder(
+                f"The path of this repository {fault(found.common_dir)}.", details={"path": shown(found.root)}
+            )
+        return found
 
     def target(self, repository: Repository) -> Target:
         """What OpenCode's side must know of a repository."""
