@@ -17,6 +17,7 @@ from ...opencode.warmup import sweep
 from ..host import LOCAL, Event, Progress
 from .feed import Feed
 from .joining import joined
+from .orphans import drop_orphans
 from .parts import Parts
 from .paths import exists
 
@@ -185,6 +186,7 @@ class Feeds:
         for record in inside:
             data = joined(record, feed, feed.instance.root).model_dump(mode="json")
             self._parts.bus.publish(Event(type="session.updated", host=LOCAL, data=data))
+        await drop_orphans(self._parts, feed)
 
     def _quiet(self, feed: Feed, directory: str) -> None:
         self.on_quiet(feed, directory)

@@ -17,7 +17,7 @@ from ...opencode.target import Target
 from ...settings import OcmanSettings
 from ...store import Store
 from ..request import fault
-from .records import Contexts, SessionNotes
+from .records import Contexts, SessionNotes, TakenBack
 from .requests import Requests
 from .subscription import Bus
 
@@ -34,6 +34,7 @@ class Parts:
     instances: OpenCodes
     notes: SessionNotes
     contexts: Contexts
+    taken_back: TakenBack
     requests: Requests
     bus: Bus = field(default_factory=Bus)
     background: bool = False
@@ -53,6 +54,7 @@ class Parts:
             instances=OpenCodes(settings, store),
             notes=SessionNotes(store),
             contexts=Contexts(store),
+            taken_back=TakenBack(store),
             requests=Requests(store, settings),
         )
 

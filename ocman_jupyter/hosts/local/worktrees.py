@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from ...errors import DirectoryMissing, MainWorktree, OcmanError, WouldLoseWork
 from ...git import removal
@@ -131,7 +132,7 @@ class Worktrees:
         self, repository: Repository, request: WorktreeRequest, added: Added, progress: Progress | None
     ) -> WorktreeSession:
         """Open the session in a worktree that is there now."""
-        wanted = request.session != "none"
+        wanted, began = request.session != "none", time.time()
         answer = WorktreeSession(
             session_id=None,
             worktree_path=added.path,
@@ -154,13 +155,21 @@ class Worktrees:
                 await self._open_session(repository, request, added, answer, progress)
             except BaseException:
                 if not added.reused and not added.recreated:
-                    await asyncio.shield(self._take_back(repository, added))
+                    await asyncio.shield(self._take_back(repository, added, began))
                 raise
         self._publish_soon(repository, added.path)
         return answer
 
-    async def _take_back(self, repository: Repository, added: Added) -> None:
-        """Remove the worktree that this call made; a hook's files in it keep it."""
+    async def _take_back(self, repository: Repository, added: Added, began: float) -> None:
+        """Remove the worktree that this call made.
+
+        A hook's files in it keep it, and so does a session that may have got its prompt: the next call finds it.
+        """
+        if any(note.created >= began for note in await self._parts.notes.in_directory(added.path)):
+            self._publish_soon(repository, added.path)
+            return
+        # Before it goes: OpenCode may be making the session just now.
+        await self._parts.taken_back.add(repository.common_dir, added.path, began)
         try:
             _, worktree = await self._parts.worktrees.find(added.path)
             await removal.remove(
@@ -239,11 +248,13 @@ class Worktrees:
         return None
 
     async def _forget_context(self, repository: Repository, path: str) -> None:
-        known, noted = await asyncio.gather(
-            self._parts.contexts.holds(repository.common_dir, path), self._parts.notes.in_directory(path)
+        known, noted, taken = await asyncio.gather(
+            self._parts.contexts.holds(repository.common_dir, path),
+            self._parts.notes.in_directory(path),
+            self._parts.taken_back.of(repository.common_dir),
         )
         # A request that was under way when the directory went may have made its context once more.
-        if known or noted:
+        if known or noted or path in taken:
             await self._feeds.dispose(repository.common_dir, path)
 
     # --- removing ----------------------------------------------------------------------------
