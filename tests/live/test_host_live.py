@@ -308,6 +308,36 @@ async def test_a_prompt_whose_answer_was_lost_keeps_its_session_and_worktree(
         assert (again.session_id, again.reused, again.session_reused) == (session.id, True, True)
 
 
+async def test_a_session_whose_answer_was_lost_is_taken_up_by_the_next_try(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository()
+    async with running_host(opencode_binary, root) as host:
+        place = Path((await host.worktrees.create(want(root, "lost", session="none"))).worktree_path)
+        make, made = OpenCodeClient.create_session, []
+
+        async def lose(self: Any, *words: Any, **more: Any) -> Any:
+            monkeypatch.setattr(OpenCodeClient, "create_session", make)
+            made.append((await make(self, *words, **more)).id)
+            raise Unsure("no answer in time")
+
+        monkeypatch.setattr(OpenCodeClient, "create_session", lose)
+        request = want(root, "lost", prompt="RUN bash: pwd", session="new", request_id="once")
+        with pytest.raises(OpenCodeUnreachable):
+            await host.worktrees.create(request)
+
+        async def seen() -> bool:
+            return made[0] in [s.id for s in (await host.sessions.list(str(root))).sessions]
+
+        await eventually(seen)
+        again = await host.worktrees.create(request)
+        assert [again.session_id] == made and again.prompt_sent
+        assert str(place) in await answer_of(host, made[0])
+        other = await host.worktrees.create(want(root, "lost", session="new"))
+        empty = await host.worktrees.create(want(root, "lost", session="new", title=other.session.title))
+        assert len({again.session_id, other.session_id, empty.session_id}) == 3, "what somebody was told of is theirs"
+
+
 async def test_prompt_to_a_worktree_that_is_gone_is_refused(
     repository: Callable[..., Path], opencode_binary: Path, running_host: Any
 ) -> None:

@@ -276,17 +276,24 @@ class Sessions:
         )
 
     async def open(
-        self, repository: Repository, directory: str, request: SessionRequest, progress: Progress | None
+        self,
+        repository: Repository,
+        directory: str,
+        request: SessionRequest,
+        progress: Progress | None,
+        take_up: bool = False,
     ) -> Opened:
         """Open a session in ``directory`` (real, checked by the caller) and send its prompt.
 
+        ``take_up``: nobody else opens one there meanwhile, so one that an earlier try was not told of is taken.
         Raises `SessionDirectoryMismatch` when OpenCode put it elsewhere; it is then deleted again.
         """
         inherited = await self._inheritable(request.inherit_from)
         feed = await self._feeds.reach(repository, progress)
         rules = [*session_rules(repository.worktrees_root), *inherited]
+        record = await self._left_over(feed, directory, request.title, rules) if take_up else None
         try:
-            record = await feed.client.create_session(directory, request.title, rules)
+            record = record or await feed.client.create_session(directory, request.title, rules)
         except (ConnectionRefused, Unsure) as error:
             if isinstance(error, Unsure) and not await feed.ended():
                 raise
@@ -304,6 +311,21 @@ class Sessions:
             await self._parts.notes.add(record.id, repository.common_dir, directory, request.prompt)
         warnings = [Notice(code=code, message=text) for code, text in feed.instance.warnings]
         return Opened(joined(record, feed, repository.root), len(inherited), feed.instance.seeded, warnings)
+
+    async def _left_over(
+        self, feed: Feed, directory: str, title: str | None, rules: list[dict[str, Any]]
+    ) -> SessionRecord | None:
+        """A session like the wanted one that was made while its caller gave up or was killed: it has no note."""
+        for record in list(feed.records()):
+            if (
+                (record.directory, record.title, record.permission) == (directory, title, rules)
+                and record.parent_id is None
+                and feed.status(record.id) == "idle"
+                and await self._parts.notes.get(record.id) is None
+                and not (await feed.client.messages(record.id, limit=1)).messages
+            ):
+                return record
+        return None
 
     async def _begin(
         self, repository: Repository, feed: Feed, session_id: str, request: SessionRequest, progress: Progress | None

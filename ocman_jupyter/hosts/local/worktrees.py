@@ -213,6 +213,7 @@ class Worktrees:
                     inherit_from=request.inherit_from,
                 ),
                 progress,
+                take_up=True,
             )
         answer.session, answer.session_id = opened.session, opened.session.id
         answer.inherited_permissions = opened.inherited
