@@ -34,7 +34,7 @@ from .feeds import Feeds
 from .locks import directory_lock
 from .occupants import occupants
 from .parts import Parts
-from .paths import deepest
+from .paths import deepest, real
 from .records import prompt_digest
 from .sessions import Sessions
 from .warming import Warming
@@ -304,9 +304,9 @@ class Worktrees:
 
     async def remove(self, request: RemoveRequest) -> Removed:
         """Remove a worktree.  Raises `WouldLoseWork` with every reason that was not accepted by name."""
-        _, worktree = await self._parts.worktrees.find(request.path)
+        path = await asyncio.to_thread(real, request.path)
         # Nobody opens a session in it meanwhile; what one began before is seen.
-        async with directory_lock(self._parts.settings, worktree.path):
+        async with directory_lock(self._parts.settings, path):
             return await self._remove(request)
 
     async def _remove(self, request: RemoveRequest) -> Removed:
