@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 2000
 """Characters of an unwelcome answer that are kept in the error."""
 MAX_ANSWER = 128 * 2**20
-"""Bytes: some times what a thousand long messages with pictures in them take."""
+"""Bytes of one answer: several times what a page of a thousand long messages takes."""
 CONNECT_TIMEOUT = 5.0
 
 
@@ -60,7 +60,7 @@ class Transport:
             self.url = server_url(url)
         except ValueError as error:
             raise errors.InvalidRequest(
-                f"url: the address of an OpenCode is {error}.",
+                f"url: this is not the address of a server ({error}).",
                 hint="An address looks like http://127.0.0.1:4096; a password is given beside it.",
                 details={"field": "url"},
             ) from None

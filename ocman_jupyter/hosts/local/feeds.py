@@ -113,7 +113,8 @@ class Feeds:
     async def adopt(self) -> None:
         """Listen to everything that runs and is in the registry."""
         for instance in await self._parts.instances.known():
-            if instance.identity in self._feeds:
+            feed = self._feeds.get(instance.identity)
+            if feed is not None and feed.instance is instance:
                 continue
             try:
                 repository = await self._parts.repository(instance.identity)
