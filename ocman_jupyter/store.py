@@ -1,7 +1,7 @@
 """State that must last: one SQLite file per user (WAL, transactions, versioned schema, mode 0600).
 
-Holds the registry of instances (with their passwords), what ocman made (worktrees, sessions), which
-directories an instance holds a context for, and the answers of requests that carry a ``request_id``.
+Holds the registry of instances (with their passwords), what ocman made (worktrees, sessions) and took back,
+which directories an instance holds a context for, and the answers of requests that carry a ``request_id``.
 Shared by every Jupyter server, kernel and shell of the user, as the locks beside it are.
 """
 
@@ -69,6 +69,13 @@ MIGRATIONS: tuple[str, ...] = (
         body_sha256 TEXT NOT NULL,
         answer TEXT NOT NULL,           -- JSON {"status", "body"}
         created REAL NOT NULL
+    );
+    """,
+    """
+    CREATE TABLE taken_back (
+        directory TEXT PRIMARY KEY,     -- real path of a worktree whose create gave up
+        identity TEXT NOT NULL,
+        since REAL NOT NULL             -- when that create began
     );
     """,
 )

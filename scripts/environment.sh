@@ -93,7 +93,7 @@ install_package() {
   if [ "$(cat "$venv/.front-end" 2>/dev/null)" != "$front" ]; then
     rm -rf "$root/ocman_jupyter/labextension"
   fi
-  note "installing ocman-jupyter[$extras] into $venv (about a minute) …"
+  note "installing ocman-jupyter[$extras] into $venv (a few minutes where nothing is cached) …"
   local log=$venv/install.log
   if ! "$python" -m pip install --disable-pip-version-check --editable "${root}[$extras]" >"$log" 2>&1; then
     tail -n 30 "$log" >&2

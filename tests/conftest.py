@@ -153,6 +153,24 @@ def _named(binary: Path | None) -> str:
     return "none" if binary is None else binary.parts[max(-4, -len(binary.parts))]
 
 
+@pytest.fixture
+def connections_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """Fails when connections to an OpenCode that this test opened are open at its end; gives all of them."""
+    import aiohttp
+
+    opened = []
+    begin = aiohttp.ClientSession.__init__
+
+    def noted(session: aiohttp.ClientSession, *args: object, **options: object) -> None:
+        begin(session, *args, **options)
+        opened.append(session)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "__init__", noted)
+    yield opened
+    left = [session for session in opened if not session.closed]
+    assert not left, f"{len(left)} of {len(opened)} are not closed"
+
+
 # --- nothing is left -------------------------------------------------------------------------
 
 

@@ -11,10 +11,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ..git import records as git
 from ..git.records import Base, Diff
+from .request import Request
 
 LOCAL = "local"
 
@@ -25,15 +26,6 @@ AbsolutePath = Annotated[str, Field(min_length=1, max_length=4096, pattern="^/")
 """A path on the host that owns it; a relative one would mean something else in every process."""
 
 SessionStatus = Literal["idle", "busy", "needs_you", "error", "directory_missing", "unknown"]
-
-
-class Request(BaseModel):
-    """A request body: unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    host: str | None = None
-    """Absent: the router decides by directory; ``"local"`` or an id: exactly that host."""
 
 
 # --- instances -------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ class Board:
         self.errors: dict[str, SessionFailed] = {}
         """How the last turn of a session ended, where it ended badly."""
         self._hidden: set[str] = set()
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: OrderedDict[str, bool] = OrderedDict()
+        """Whether for good: not the ask of a turn that ended."""
         self._told: dict[str, RunStatus] = {}
 
     def status(self, session_id: str) -> RunStatus:
@@ -116,7 +117,7 @@ class Board:
             # An aborted turn leaves its asks behind without a reply.
             for ask in [*self.asks.values()]:
                 if ask.session_id == session_id:
-                    changes += self.resolve(ask.id, None)
+                    changes += self.resolve(ask.id, None, for_good=False)
         else:
             self.running[session_id] = status
             self.errors.pop(session_id, None)
@@ -134,15 +135,17 @@ class Board:
         self.errors[session_id] = failed
         return [failed, *self._settle(session_id)]
 
-    def ask(self, ask: AskRecord) -> list[Change]:
-        if ask.id in self.asks or ask.id in self._gone:
+    def ask(self, ask: AskRecord, told: bool = False) -> list[Change]:
+        """``told``: by an event.  The turn that ended before it was an older one, of which we heard late."""
+        if ask.id in self.asks or (ask.id in self._gone and (self._gone[ask.id] or not told)):
             return []
+        self._gone.pop(ask.id, None)
         self.asks[ask.id] = ask
         return [AskCreated(ask, self.top(ask.session_id)), *self._settle(ask.session_id)]
 
-    def resolve(self, ask_id: str, reply: str | None) -> list[Change]:
+    def resolve(self, ask_id: str, reply: str | None, for_good: bool = True) -> list[Change]:
         """An ask was answered (``reply``), or nobody waits for its answer any more."""
-        self._remember(ask_id)
+        self._remember(ask_id, for_good)
         ask = self.asks.pop(ask_id, None)
         if ask is None:
             return []
@@ -176,8 +179,8 @@ class Board:
                 changes.append(StatusChanged(identity, session.directory, status))
         return changes
 
-    def _remember(self, identity: str) -> None:
-        self._gone[identity] = None
+    def _remember(self, identity: str, for_good: bool = True) -> None:
+        self._gone[identity] = for_good
         if len(self._gone) > MAX_REMEMBERED:
             self._gone.popitem(last=False)
 

@@ -6,16 +6,16 @@ import base64
 import json
 import mimetypes
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from .. import errors
 from .records import Page, Place, SessionRecord
-from .transport import CONNECT_TIMEOUT, ConnectionRefused, Transport, Unsure, odd, utf8
+from .transport import CONNECT_TIMEOUT, ConnectionRefused, Transport, Unsure, utf8
 
-__all__ = ["ConnectionRefused", "OpenCodeClient", "Unsure"]
+__all__ = ["ConnectionRefused", "OpenCodeClient", "Unsure", "closed_on_failure"]
 
 TURN_TIMEOUT = 24 * 3600.0
 """Seconds for the calls that answer only when the agent's turn is over."""
@@ -24,7 +24,7 @@ EVERYTHING = 100_000
 
 
 class OpenCodeClient:
-    """Talks to one OpenCode server.
+    """Talks to one OpenCode server.  Raises ``InvalidRequest`` for an odd address, name or password.
 
     Every call has a deadline (seconds) and raises :class:`ConnectionRefused`, :class:`Unsure`,
     ``OpenCodeNeedsPassword`` (401), ``NoSuchSession`` (404 of a session), ``SessionBusy`` (409), or
@@ -37,16 +37,16 @@ class OpenCodeClient:
     def __init__(
         self, url: str, password: str | None = None, username: str = "opencode", timeout: float = 30.0
     ) -> None:
-        self.url = url.rstrip("/")
+        self._http = Transport(url, password, username, timeout)
+        self.url = self._http.url
         self.username = username
         self._version = ""
-        self._http = Transport(url, password, username, timeout)
 
     def __repr__(self) -> str:
         return f"OpenCodeClient({self.url!r})"
 
     async def aclose(self) -> None:
-        """Close all connections; a later call opens new ones."""
+        """Close all connections for good; a later call finds nobody listening."""
         await self._http.aclose()
 
     # --- the process and its directories -----------------------------------------------------
@@ -64,17 +64,14 @@ class OpenCodeClient:
 
     async def path(self, directory: str | None = None, timeout: float | None = None) -> Place:
         """Where the server (without ``directory``) or a directory is.  Makes the directory's context."""
-        body = await self._http.call("GET", "/path", directory=directory, timeout=timeout, probe=True)
-        if not isinstance(body, dict) or not isinstance(body.get("worktree"), str):
-            raise odd("GET /path", body)
+        body = await self._object("/path", directory=directory, timeout=timeout, probe=True)
+        if not isinstance(body.get("worktree"), str):
+            raise self._http.odd("GET /path", body)
         return Place(body["worktree"], str(body.get("directory") or ""))
 
     async def config(self, directory: str | None = None, timeout: float | None = None) -> dict[str, Any]:
         """The configuration that holds in a directory.  Makes its context."""
-        return _object(
-            "GET /config",
-            await self._http.call("GET", "/config", directory=directory, timeout=timeout, probe=True),
-        )
+        return await self._object("/config", directory=directory, timeout=timeout, probe=True)
 
     async def dispose(self, directory: str) -> None:
         """Free the context of a directory; the next call about it makes a new one."""
@@ -82,25 +79,21 @@ class OpenCodeClient:
 
     async def providers(self, directory: str) -> dict[str, Any]:
         """``{"providers": […], "default": {provider: model}}``."""
-        return _object("GET /config/providers", await self._http.call("GET", "/config/providers", directory=directory))
+        return await self._object("/config/providers", directory=directory)
 
     async def agents(self, directory: str) -> list[dict[str, Any]]:
-        return _list("GET /agent", await self._http.call("GET", "/agent", directory=directory))
+        return await self._list("/agent", directory=directory)
 
     async def commands(self, directory: str) -> list[dict[str, Any]]:
-        return _list("GET /command", await self._http.call("GET", "/command", directory=directory))
+        return await self._list("/command", directory=directory)
 
     async def tools(self, directory: str, model: str) -> list[dict[str, Any]]:
         """Tools as ``model`` (``provider/model``) gets to see them."""
         chosen = _model(model)
-        return _list(
-            "GET /experimental/tool",
-            await self._http.call(
-                "GET",
-                "/experimental/tool",
-                directory=directory,
-                query={"provider": chosen["providerID"], "model": chosen["modelID"]},
-            ),
+        return await self._list(
+            "/experimental/tool",
+            directory=directory,
+            query={"provider": chosen["providerID"], "model": chosen["modelID"]},
         )
 
     async def load_location(self, directory: str) -> None:
@@ -136,17 +129,14 @@ class OpenCodeClient:
 
         Clones of a repository share a project: sort out by each record's directory.
         """
-        body = _list(
-            "GET /session",
-            await self._http.call(
-                "GET", "/session", directory=directory, query={"scope": "project", "limit": str(EVERYTHING)}
-            ),
+        body = await self._list(
+            "/session", directory=directory, query={"scope": "project", "limit": str(EVERYTHING)}
         )
         return [SessionRecord.from_json(item) for item in body if item.get("id") and item.get("directory")]
 
     async def children(self, session_id: str) -> list[SessionRecord]:
         """Sessions of the subagents that this one called."""
-        body = _list("GET /session/:id/children", await self._session("GET", session_id, "/children"))
+        body = await self._list(_session_path(session_id, "/children"), session_id=session_id)
         return [SessionRecord.from_json(item) for item in body]
 
     async def rename(self, session_id: str, title: str) -> SessionRecord:
@@ -177,9 +167,8 @@ class OpenCodeClient:
 
     async def message(self, session_id: str, message_id: str) -> dict[str, Any]:
         """``{"info", "parts"}`` of one message."""
-        return _object(
-            "GET /session/:id/message/:id",
-            await self._session("GET", session_id, f"/message/{_part(message_id)}"),
+        return await self._object(
+            _session_path(session_id, f"/message/{_part(message_id)}"), session_id=session_id
         )
 
     async def messages(self, session_id: str, limit: int | None = None, before: str | None = None) -> Page:
@@ -191,18 +180,17 @@ class OpenCodeClient:
         query = {"limit": str(limit)} if limit else {}
         if before:
             query = {"limit": str(limit or 100), "before": await self._cursor(session_id, before)}
+        path = _session_path(session_id, "/message")
         try:
-            response = await self._http.exchange(
-                "GET", _session_path(session_id, "/message"), query=query, session_id=session_id
-            )
+            response = await self._http.exchange("GET", path, query=query, session_id=session_id)
         except errors.OpenCodeError as error:
             if before and error.details.get("status") == 400:
                 raise errors.InvalidRequest(
                     "`before` is not a place in this session.", details={"before": before}
                 ) from error
             raise
-        body = _list("GET /session/:id/message", self._http.json(response, "GET /session/:id/message"))
-        return Page(body, response.headers.get("x-next-cursor") or None)
+        body = self._http.json(response, f"GET {path}")
+        return Page(self._http.a_list(f"GET {path}", body), response.headers.get("x-next-cursor") or None)
 
     async def _cursor(self, session_id: str, before: str) -> str:
         """OpenCode pages by id *and* time of a message: a bare id has its time looked up."""
@@ -218,7 +206,7 @@ class OpenCodeClient:
         return base64.urlsafe_b64encode(json.dumps(cursor).encode()).decode().rstrip("=")
 
     async def todos(self, session_id: str) -> list[dict[str, Any]]:
-        return _list("GET /session/:id/todo", await self._session("GET", session_id, "/todo"))
+        return await self._list(_session_path(session_id, "/todo"), session_id=session_id)
 
     # --- work --------------------------------------------------------------------------------
 
@@ -243,7 +231,7 @@ class OpenCodeClient:
         answer = await self._session("POST", session_id, "/message", body=body)
         info = answer.get("info") if isinstance(answer, dict) else None
         if not isinstance(info, dict) or not isinstance(info.get("id"), str):
-            raise odd("POST /session/:id/message", answer)
+            raise self._http.odd(f"POST /session/{session_id}/message", answer)
         return info["id"]
 
     async def shell(self, session_id: str, command: str, agent: str = "build") -> None:
@@ -288,15 +276,15 @@ class OpenCodeClient:
 
     async def statuses(self, directory: str) -> dict[str, dict[str, Any]]:
         """``{session id: {"type": "busy"|"retry", …}}`` of the sessions of a directory that are not idle."""
-        return _object("GET /session/status", await self._http.call("GET", "/session/status", directory=directory))
+        return await self._object("/session/status", directory=directory)
 
     async def permissions(self, directory: str) -> list[dict[str, Any]]:
         """Pending permission asks of a directory."""
-        return _list("GET /permission", await self._http.call("GET", "/permission", directory=directory))
+        return await self._list("/permission", directory=directory)
 
     async def questions(self, directory: str) -> list[dict[str, Any]]:
         """Pending questions of a directory."""
-        return _list("GET /question", await self._http.call("GET", "/question", directory=directory))
+        return await self._list("/question", directory=directory)
 
     async def reply_permission(
         self, session_id: str, ask_id: str, directory: str, reply: str, message: str | None = None
@@ -350,21 +338,26 @@ class OpenCodeClient:
             method, _session_path(session_id, rest), body=body, timeout=timeout, session_id=session_id
         )
 
+    async def _object(self, path: str, **options: Any) -> dict[str, Any]:
+        return self._http.an_object(f"GET {path}", await self._http.call("GET", path, **options))
 
-def _object(request: str, body: Any) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        raise odd(request, body)
-    return body
+    async def _list(self, path: str, **options: Any) -> list[dict[str, Any]]:
+        return self._http.a_list(f"GET {path}", await self._http.call("GET", path, **options))
 
 
-def _list(request: str, body: Any) -> list[dict[str, Any]]:
-    if not isinstance(body, list) or not all(isinstance(item, dict) for item in body):
-        raise odd(request, body)
-    return body
+@asynccontextmanager
+async def closed_on_failure(client: OpenCodeClient) -> AsyncIterator[OpenCodeClient]:
+    """A client that nobody gets to close when what is done here fails or is cancelled."""
+    try:
+        yield client
+    except BaseException:
+        await client.aclose()
+        raise
 
 
 def _part(identity: str) -> str:
-    return quote(identity, safe="")
+    """``identity`` as one part of a path; what is not UTF-8 becomes one that nothing has."""
+    return quote(identity, safe="", errors="replace")
 
 
 def _session_path(session_id: str, rest: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import permissions
+from .foreign import parse
 from .permissions import Warnings
 
 LAUNCH_ID = "OCMAN_LAUNCH_ID"
@@ -84,8 +85,8 @@ def with_plugin(content: str | None) -> tuple[str, Warnings]:
 
 def _parse(content: str) -> object:
     try:
-        return json.loads(content)
+        return parse(content)
     except ValueError:
         import json5
 
-        return json5.loads(content)
+        return parse(content, json5.loads)

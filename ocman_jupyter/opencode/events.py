@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 import time
@@ -11,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OcmanError
+from .foreign import parse
 
 if TYPE_CHECKING:
     from .client import OpenCodeClient
@@ -203,9 +203,9 @@ class EventStream:
             self._heard = time.monotonic()
             for data in frames.feed(chunk):
                 try:
-                    event = json.loads(data)
+                    event = parse(data)
                 except ValueError:
-                    log.warning("An event of %s is not JSON (%d bytes).", self._client.url, len(data))
+                    log.warning("An event of %s was not understood (%d bytes).", self._client.url, len(data))
                     continue
                 if isinstance(event, dict):
                     if self._held is None:

@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from .. import errors
 from ..settings import OcmanSettings
 from ..store import Store
 from . import environment, probing
-from .client import OpenCodeClient
+from .client import OpenCodeClient, closed_on_failure
 from .discovery import Discovery, Found
 from .flights import Flights, Progress, Say
 from .launches import Launches
@@ -82,6 +83,7 @@ class Instances:
         self.on_change: list[Callable[[Instance, Change], None]] = []
         self._launches = Launches(settings, self.registry, environ)
         self._live: dict[str, Instance] = {}
+        self._closed = False
         self._probes: Flights[str] = Flights()
         self._ensures: Flights[tuple[Instance, bool]] = Flights()
         self._finds: Flights[Instance | None] = Flights()
@@ -139,6 +141,10 @@ class Instances:
         """Those that this object has seen healthy, without a new look."""
         return list(self._live.values())
 
+    def is_live(self, instance: Instance) -> bool:
+        """Whether it is in use still: the client of one that was given up is closed."""
+        return self._live.get(instance.identity) is instance
+
     async def stop(self, target: Target, progress: Progress | None = None) -> bool:
         """End the repository's instance; False: there was none.
 
@@ -156,6 +162,7 @@ class Instances:
 
     async def close(self) -> None:
         """Let go of everything; the instances live on."""
+        self._closed = True
         for flights in (self._probes, self._ensures, self._finds, self._stops):
             await flights.close()
         live, self._live = list(self._live.values()), {}
@@ -177,7 +184,7 @@ class Instances:
                 identity, lambda say: instance.client.health(self.settings.probe_timeout, fresh=False))
         except errors.OcmanError:
             return None  # what that means is found out under the lock
-        return instance if self._live.get(identity) is instance else None
+        return instance if self.is_live(instance) else None
 
     # --- find, or launch, under the repository's lock ----------------------------------------
 
@@ -219,12 +226,12 @@ class Instances:
 
     async def _look_at(self, record: Record) -> Instance | None:
         """The instance of a record; ``None``: it is dead, or serves something else.  Raises when unsure."""
-        client = self._launches.client(record)
-        seen = await probing.look(
-            client, record.process or Process(0, ""), probing.is_at(record.cwd),
-            health_timeout=self.settings.probe_timeout, request_timeout=self.settings.request_timeout)
-        if seen.verdict is Verdict.HEALTHY:
-            return await self._remember(dataclasses.replace(record, version=seen.version), client)
+        async with closed_on_failure(self._launches.client(record)) as client:
+            seen = await probing.look(
+                client, record.process or Process(0, ""), probing.is_at(record.cwd),
+                health_timeout=self.settings.probe_timeout, request_timeout=self.settings.request_timeout)
+            if seen.verdict is Verdict.HEALTHY:
+                return await self._remember(dataclasses.replace(record, version=seen.version), client)
         await client.aclose()
         odd = seen.verdict is Verdict.WRONG_PROJECT and seen.version is None
         if odd or seen.verdict in (Verdict.UNSURE, Verdict.NEEDS_PASSWORD):
@@ -233,12 +240,18 @@ class Instances:
 
     async def _discover(self, target: Target) -> Instance | None:
         """A user's own in this repository.  It is never ended, and none is launched beside it."""
+        async with AsyncExitStack() as opened:
+            return await self._choose(target, opened)
+
+    async def _choose(self, target: Target, opened: AsyncExitStack) -> Instance | None:
+        """``opened`` hears of every client that is not closed here."""
         usable: list[tuple[Record, OpenCodeClient]] = []
         doubtful: list[tuple[Found, Probe]] = []
         ours = {record.process: record for record in await self.registry.all() if record.owner == "ocman"}
         for found in await self.discovery.find(target.cwd, target.belongs):
             ours_of_old = ours.get(found.process)
             record, client, seen = await self._look_closer(found, target, ours_of_old)
+            await opened.enter_async_context(closed_on_failure(client))
             if seen.verdict is Verdict.HEALTHY:
                 usable.append((dataclasses.replace(record, version=seen.version), client))
                 continue
@@ -284,19 +297,20 @@ class Instances:
             username=environ.get(environment.USERNAME) or "opencode",
             password=environ.get(environment.PASSWORD) or None, started_at=found.started_at)
         answers = []
-        for listener in found.listeners:
-            record = dataclasses.replace(
-                known, state="running", identity=target.identity, root=target.root, cwd=found.cwd,
-                url=listener.url, port=listener.port, pid=found.pid, pid_mark=found.process.mark)
-            client = self._launches.client(record)
-            seen = await probing.look(
-                client, found.process, probing.is_inside(target.belongs), health_timeout=HEALTH_TRY,
-                request_timeout=self.settings.request_timeout, tries=HEALTH_TRIES)
-            answers.append((record, client, seen))
-        best, *rest = sorted(answers, key=lambda one: _BEST_FIRST.index(one[2].verdict))
-        for _, client, _ in rest:
-            await client.aclose()
-        return best
+        async with AsyncExitStack() as opened:
+            for listener in found.listeners:
+                record = dataclasses.replace(
+                    known, state="running", identity=target.identity, root=target.root, cwd=found.cwd,
+                    url=listener.url, port=listener.port, pid=found.pid, pid_mark=found.process.mark)
+                client = await opened.enter_async_context(closed_on_failure(self._launches.client(record)))
+                seen = await probing.look(
+                    client, found.process, probing.is_inside(target.belongs), health_timeout=HEALTH_TRY,
+                    request_timeout=self.settings.request_timeout, tries=HEALTH_TRIES)
+                answers.append((record, client, seen))
+            best, *rest = sorted(answers, key=lambda one: _BEST_FIRST.index(one[2].verdict))
+            for _, client, _ in rest:
+                await client.aclose()
+            return best
 
     # --- stop --------------------------------------------------------------------------------
 
@@ -338,26 +352,30 @@ class Instances:
         self, record: Record, client: OpenCodeClient, warnings: Warnings | None = None
     ) -> Instance:
         """Keep an instance that has just been seen healthy."""
-        before = self._live.get(record.identity)
         assert record.process is not None
-        if before is not None and before.process == record.process and before.url == record.url:
-            await client.aclose()
-            return before
-        await self._forget(before)
+        async with closed_on_failure(client):
+            while (before := self._live.get(record.identity)) is not None:
+                if before.process == record.process and before.url == record.url:
+                    await client.aclose()
+                    return before
+                await self._forget(before)
+            if self._closed:
+                await client.aclose()
         instance = Instance(
             record.identity, record.root, record.cwd, record.url, record.port, record.process, record.owner,
             record.tmux_session, record.seeded, record.version, record.started_at, record.log_path or None,
             client, (record.username, record.password), tuple(warnings or ()))
         for code, sentence in instance.warnings:
             log.warning("%s: %s (%s)", instance.root, sentence, code)
-        self._live[record.identity] = instance
-        self._changed(instance, "running")
+        if not self._closed:
+            self._live[record.identity] = instance
+            self._changed(instance, "running")
         return instance
 
     async def _forget(self, instance: Instance | None) -> None:
         if instance is None:
             return
-        if self._live.get(instance.identity) is instance:
+        if self.is_live(instance):
             del self._live[instance.identity]
             self._changed(instance, "stopped")
         await instance.client.aclose()

@@ -18,7 +18,7 @@ from .. import errors
 from ..settings import OcmanSettings
 from ..store import private_folder, usable
 from . import environment, permissions, processes
-from .client import OpenCodeClient
+from .client import OpenCodeClient, closed_on_failure
 from .ending import end
 from .flights import Say
 from .launcher import (
@@ -220,8 +220,9 @@ class Launches:
             raise
         finally:
             ticking.cancel()
-        await launcher.settle(started)
-        return await self._settled(target, record, ready, warnings)
+        async with closed_on_failure(ready.client):
+            await launcher.settle(started)
+            return await self._settled(target, record, ready, warnings)
 
     async def _settled(self, target: Target, record: Record, ready: Ready, warnings: Warnings) -> Launched:
         config = await self._config(ready.client, record.cwd)

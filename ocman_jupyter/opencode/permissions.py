@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .foreign import parse
+
 EXTERNAL = "external_directory"
 ACTIONS = frozenset({"allow", "ask", "deny"})
 VARIABLE = "OPENCODE_PERMISSION"
@@ -121,7 +123,7 @@ def _user_rules(value: str | None) -> tuple[dict[str, Any], Warnings]:
     if value is None or not value.strip():
         return {}, []
     try:
-        parsed = json.loads(value)
+        parsed = parse(value)
     except ValueError:
         return {}, [("permission_invalid", f"{VARIABLE} is not valid JSON; its rules were left out.")]
     if isinstance(parsed, str) and parsed in ACTIONS:

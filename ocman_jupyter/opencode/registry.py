@@ -7,9 +7,9 @@ import json
 import logging
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
 
 from ..store import Store
+from .foreign import parse, server_url
 from .processes import Process
 
 log = logging.getLogger(__name__)
@@ -66,11 +66,11 @@ class Record:
     def from_json(cls, text: str | bytes) -> Record | None:
         """``None`` for what cannot be understood: a bad record must not keep anything from starting."""
         try:
-            values = json.loads(text)
+            values = parse(text)
             names = {one.name for one in dataclasses.fields(cls)}
             record = cls(**{name: value for name, value in values.items() if name in names})
             return record if record._is_sound() else None
-        except (ValueError, TypeError, AttributeError, RecursionError):
+        except (ValueError, TypeError, AttributeError):
             return None
 
     def _is_sound(self) -> bool:
@@ -83,7 +83,9 @@ class Record:
             and self.identity.startswith("/") and self.root.startswith("/") and self.cwd.startswith("/")
             and self.state in get_args(State) and self.owner in get_args(Owner)
             and self.launcher in ("tmux", "process", "") and isinstance(self.seeded, bool)
-            and _is_url(self.url) and _is_number(self.port, int, 65535)
+            and (bool(server_url(self.url)) if self.url else self.state != "running")
+            and bool(f"{self.username}:{self.password}".encode())
+            and _is_number(self.port, int, 65535)
             and all(one is None or _is_number(one, int, 2**31 - 1) for one in (self.pid, self.launch_pid))
             and _is_number(self.launched_at, (int, float), 1e11)
             and (self.started_at is None or _is_number(self.started_at, (int, float), 1e11))
@@ -133,12 +135,6 @@ class Registry:
 
 def _is_number(value: Any, kind: type | tuple[type, ...], most: float) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def _is_url(value: str) -> bool:
-    """Also the empty one, of an OpenCode that does not listen yet."""
-    parts = urlsplit(value)
-    return not value or (parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0)
 
 
 def _key(identity: str) -> str:

@@ -194,7 +194,7 @@ class InstanceState:
         if ask is None or self._of(properties) is None:
             return []
         self._ask_seq[ask.id] = self._seq
-        return self._board.ask(ask)
+        return self._board.ask(ask, told=True)
 
     def _on_replied(self, properties: dict[str, Any], directory: str) -> list[Change]:
         ask_id, reply = properties.get("requestID"), properties.get("reply")

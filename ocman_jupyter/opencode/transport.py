@@ -6,7 +6,7 @@ import asyncio
 import base64
 import errno
 import importlib
-import json as _json
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from .. import errors
+from .foreign import parse, server_url
 
 if TYPE_CHECKING:
     import aiohttp
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 2000
 """Characters of an unwelcome answer that are kept in the error."""
+MAX_ANSWER = 128 * 2**20
+"""Bytes of one answer: several times what a page of a thousand long messages takes."""
 CONNECT_TIMEOUT = 5.0
 
 
@@ -47,18 +50,36 @@ class Answer:
 
 
 class Transport:
-    """Requests to one server: pooled connections, basic auth, a deadline (seconds) for each."""
+    """Requests to one server: pooled connections, basic auth, a deadline (seconds) for each.
+
+    Raises ``InvalidRequest`` for an address, a name or a password that no request can be made of.
+    """
 
     def __init__(self, url: str, password: str | None, username: str, timeout: float) -> None:
-        self.url = url.rstrip("/")
+        try:
+            self.url = server_url(url)
+        except ValueError as error:
+            raise errors.InvalidRequest(
+                f"url: this is not the address of a server ({error}).",
+                hint="An address looks like http://127.0.0.1:4096; a password is given beside it.",
+                details={"field": "url"},
+            ) from None
         self.timeout = timeout
-        self._username = username
-        self._password = password or ""
+        self._headers = {"accept": "application/json", "accept-encoding": "identity"}
+        self._secrets: tuple[str, ...] = ()
+        if password:
+            token = base64.b64encode(_sendable(username, "username") + b":" + _sendable(password, "password")).decode()
+            self._headers["authorization"] = f"Basic {token}"
+            # As it is, as JSON writes it, and as it is sent; a short one may be a part of a longer one.
+            written = {password, json.dumps(password)[1:-1], json.dumps(password, ensure_ascii=False)[1:-1], token}
+            self._secrets = tuple(sorted(written, key=len, reverse=True))
         self._pool: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
+        self._closed = False
 
     async def aclose(self) -> None:
-        """Close all connections; a later call opens new ones."""
+        """Close all connections for good; a later call finds nobody listening."""
+        self._closed = True
         sessions, self._pool, self._fresh = (self._pool, self._fresh), None, None
         for session in sessions:
             if session is not None:
@@ -70,14 +91,13 @@ class Transport:
         aiohttp = await _aiohttp()
         request = f"GET {path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
-        headers = {"accept": "text/event-stream", "accept-encoding": "identity"}
+        headers = {"accept": "text/event-stream"}
         try:
             async with self._session(fresh=True).get(
                 self._address(path), headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
                 if response.status != 200:
-                    answer = Answer(response.status, await response.read(), response.headers)
-                    raise self._failure(answer, request, probe=True)
+                    raise self._failure(await _answer(response, request), request, probe=True)
                 yield _chunks(response, request)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             raise _unreachable(error, request) from error
@@ -86,11 +106,14 @@ class Transport:
         from yarl import URL
 
         # Encoded by us: nothing may be taken for a path's or a query's own syntax.
-        return URL(f"{self.url}{path}?{urlencode(query)}" if query else self.url + path, encoded=True)
+        asked = f"?{urlencode(query, errors='replace')}" if query else ""
+        return URL(self.url + path + asked, encoded=True)
 
     def _session(self, fresh: bool = False) -> aiohttp.ClientSession:
         import aiohttp
 
+        if self._closed:
+            raise ConnectionRefused("This OpenCode is not talked to any more.", details={"url": self.url})
         session = self._fresh if fresh else self._pool
         if session is None:
             # OpenCode drops a connection that was idle for 10 s: let go of it well before.
@@ -99,12 +122,9 @@ class Transport:
                 if fresh
                 else aiohttp.TCPConnector(limit=0, keepalive_timeout=5.0)
             )
-            headers = {"accept": "application/json"}
-            if self._password:
-                token = base64.b64encode(f"{self._username}:{self._password}".encode()).decode()
-                headers["authorization"] = f"Basic {token}"
+            # What is small when it is sent could be anything when it is unpacked.
             session = aiohttp.ClientSession(
-                connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
+                connector=connector, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
             )
             if fresh:
                 self._fresh = session
@@ -138,7 +158,7 @@ class Transport:
         content: bytes | None = None
         if body is not None:
             # Lone surrogates cannot be encoded; escaped they are valid JSON.
-            content = _json.dumps(body).encode()
+            content = json.dumps(body).encode()
             headers["content-type"] = "application/json"
         request = f"{method} {path}"
         limits = aiohttp.ClientTimeout(total=deadline, sock_connect=min(deadline, CONNECT_TIMEOUT))
@@ -151,7 +171,7 @@ class Transport:
                 timeout=limits,
                 allow_redirects=False,
             ) as response:
-                answer = Answer(response.status, await response.read(), response.headers)
+                answer = await _answer(response, request)
         except (asyncio.TimeoutError, TimeoutError):
             raise Unsure(
                 "OpenCode did not answer in time; it was left alone.",
@@ -171,10 +191,8 @@ class Transport:
         session_id: str | None = None,
         ask_id: str | None = None,
     ) -> errors.OcmanError:
-        status, text = answer.status, answer.text
-        if self._password:
-            text = text.replace(self._password, "***")
-        details = {"status": status, "text": text[:MAX_TEXT], "request": request}
+        status = answer.status
+        details = {"status": status, "text": self._told(answer.text), "request": request}
         if status == 401:
             return errors.OpenCodeNeedsPassword(details={"url": self.url})
         if status == 404 and ask_id:
@@ -191,9 +209,34 @@ class Transport:
         if not answer.content:
             return None
         try:
-            return _json.loads(answer.content)
+            return parse(answer.content)
         except ValueError:
-            raise odd(request, answer.text) from None
+            raise self.odd(request, answer.text) from None
+
+    def an_object(self, request: str, body: Any) -> dict[str, Any]:
+        if not isinstance(body, dict):
+            raise self.odd(request, body)
+        return body
+
+    def a_list(self, request: str, body: Any) -> list[dict[str, Any]]:
+        """All of its items are objects."""
+        if not isinstance(body, list) or not all(isinstance(item, dict) for item in body):
+            raise self.odd(request, body)
+        return body
+
+    def odd(self, request: str, body: Any) -> errors.OcmanError:
+        """The error of a 2xx that does not hold what it should."""
+        text = body if isinstance(body, str) else json.dumps(body)
+        return errors.OpenCodeError(
+            "OpenCode's answer was empty or not understood.",
+            details={"status": 200, "text": self._told(text), "request": request},
+        )
+
+    def _told(self, text: str) -> str:
+        """What may be told of an answer: its beginning, and no secret."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[:MAX_TEXT]
 
 
 _loaded: list[ModuleType] = []
@@ -231,13 +274,29 @@ def utf8(directory: str) -> str:
     return directory
 
 
-def odd(request: str, body: Any) -> errors.OcmanError:
-    """The error of a 2xx that does not hold what it should."""
-    text = body if isinstance(body, str) else _json.dumps(body)
-    return errors.OpenCodeError(
-        "OpenCode's answer was empty or not understood.",
-        details={"status": 200, "text": text[:MAX_TEXT], "request": request},
-    )
+def _sendable(text: str, field: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise errors.InvalidRequest(
+            f"{field}: OpenCode's {field} is not UTF-8.",
+            hint=f"Set OPENCODE_SERVER_{field.upper()} to other characters, for OpenCode too.",
+            details={"field": field},
+        ) from None
+
+
+async def _answer(response: aiohttp.ClientResponse, request: str) -> Answer:
+    """The whole answer.  Raises ``OpenCodeError`` when it is too large to be held."""
+    chunks, size = [], 0
+    async for chunk in response.content.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MAX_ANSWER:
+            raise errors.OpenCodeError(
+                f"OpenCode's answer to {request} is larger than {MAX_ANSWER // 2**20} MiB; it was not read.",
+                details={"status": response.status, "request": request, "limit": MAX_ANSWER},
+            )
+    return Answer(response.status, b"".join(chunks), response.headers)
 
 
 def _unreachable(error: Exception, request: str) -> errors.OcmanError:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from .. import errors
 from . import processes
 from .client import OpenCodeClient, Unsure
+from .foreign import server_url
 from .launcher import Launcher, Started, tail
 from .probing import same_place
 from .processes import Process
@@ -94,7 +95,10 @@ async def wait_until_ready(
 def _announced(log_path: str) -> str | None:
     """The address that `opencode serve` prints."""
     match = _ADDRESS.search(tail(log_path))
-    return match[1].rstrip("/.,") if match else None
+    try:
+        return server_url(match[1].rstrip("/.,")) if match else None
+    except ValueError:
+        return None  # somebody else's words: its sockets tell
 
 
 def _listening(pid: int, url: str | None) -> tuple[Process, str, int] | None:

@@ -52,3 +52,8 @@ def running_host(offline: dict[str, str]) -> HostMaker:
             await host.close()
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def all_closed(connections_closed: list[object]) -> None:
+    """What is done to OpenCode leaves no connection behind."""

@@ -25,11 +25,19 @@ from ocman_jupyter.errors import (
     NotARepository,
     NotFound,
     OpenCodeError,
+    OpenCodeUnreachable,
     SessionDirectoryMismatch,
     WouldLoseWork,
 )
-from ocman_jupyter.hosts.host import PromptRequest, RemoveRequest, ReplyRequest, SessionRequest, WorktreeRequest
-from ocman_jupyter.opencode.client import OpenCodeClient
+from ocman_jupyter.hosts.host import (
+    PromptRequest,
+    RemoveRequest,
+    ReplyRequest,
+    SessionRequest,
+    Subscription,
+    WorktreeRequest,
+)
+from ocman_jupyter.opencode.client import OpenCodeClient, Unsure
 from tests.live.waiting import answer_of, eventually, opencodes
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -232,6 +240,102 @@ async def test_a_session_that_lands_elsewhere_is_deleted_and_the_worktree_taken_
         assert len(deleted) == 1
         assert git(root, "branch", "--list", "lost") == ""
         assert not (root.parent / ".worktrees" / "project" / "lost").exists()
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+async def test_a_session_that_a_stopped_opencode_makes_later_is_deleted(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any, git: Callable[..., str], made_again: bool
+) -> None:
+    """Its create gave up and took the worktree back: nobody was told of it, and nobody could use it."""
+    root = repository()
+    place = root.parent / ".worktrees" / "project" / "late"
+    # tmux would let it go on at once.
+    async with running_host(opencode_binary, root, launcher="process", request_timeout=3.0) as host:
+        kept = await host.sessions.create(SessionRequest(directory=str(root)))
+        pid = (await host.instances.ensure(str(root))).pid
+        async with host.events.subscribe() as (_, events):
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                with pytest.raises(OpenCodeUnreachable):
+                    await host.worktrees.create(want(root, "late"))
+                assert not place.exists() and git(root, "branch", "--list", "late") == ""
+                if made_again:
+                    await host.worktrees.create(want(root, "late", session="none"))
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            mine = []
+            if made_again:
+                # In a worktree that is there it stays: that nobody uses it cannot be told.
+                await eventually(lambda: told(events, "session.updated", place))
+                mine = [(await host.worktrees.create(want(root, "late", session="new"))).session_id]
+                listed = await host.sessions.list(str(root))
+                assert len([s for s in listed.sessions if s.directory == str(place)]) == 2
+                await host.worktrees.remove(RemoveRequest(path=str(place), accept=["process"]))  # of its warm-up
+            removed = await eventually(lambda: told(events, "session.removed", place))
+            assert removed["id"] not in (kept.id, *mine)
+        listed = await host.sessions.list(str(root))
+        assert sorted(s.id for s in listed.sessions) == sorted([kept.id, *mine])
+
+
+async def told(events: Subscription, kind: str, directory: Path) -> dict[str, Any] | None:
+    """The first event of this kind about a session in a directory, if it is among the next ones."""
+    for event in await asyncio.wait_for(events.next(), 60):
+        if event.type == kind and event.data["directory"] == str(directory):
+            return event.data
+    return None
+
+
+async def test_a_prompt_whose_answer_was_lost_keeps_its_session_and_worktree(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have arrived: then the agent works there, and the next call finds its work."""
+    root = repository()
+    async with running_host(opencode_binary, root) as host:
+        send = OpenCodeClient.prompt
+
+        async def lose(self: Any, *words: Any, **more: Any) -> None:
+            monkeypatch.setattr(OpenCodeClient, "prompt", send)
+            await send(self, *words, **more)
+            raise Unsure("no answer in time")
+
+        monkeypatch.setattr(OpenCodeClient, "prompt", lose)
+        with pytest.raises(OpenCodeUnreachable):
+            await host.worktrees.create(want(root, "lost", prompt="RUN bash: pwd"))
+        (session,) = (await host.sessions.list(str(root))).sessions
+        assert Path(session.directory, "README.md").exists()
+        assert session.directory in await answer_of(host, session.id)
+        again = await host.worktrees.create(want(root, "lost", prompt="RUN bash: pwd"))
+        assert (again.session_id, again.reused, again.session_reused) == (session.id, True, True)
+
+
+async def test_a_session_whose_answer_was_lost_is_taken_up_by_the_next_try(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository()
+    async with running_host(opencode_binary, root) as host:
+        place = Path((await host.worktrees.create(want(root, "lost", session="none"))).worktree_path)
+        make, made = OpenCodeClient.create_session, []
+
+        async def lose(self: Any, *words: Any, **more: Any) -> Any:
+            monkeypatch.setattr(OpenCodeClient, "create_session", make)
+            made.append((await make(self, *words, **more)).id)
+            raise Unsure("no answer in time")
+
+        monkeypatch.setattr(OpenCodeClient, "create_session", lose)
+        request = want(root, "lost", prompt="RUN bash: pwd", session="new", request_id="once")
+        with pytest.raises(OpenCodeUnreachable):
+            await host.worktrees.create(request)
+
+        async def seen() -> bool:
+            return made[0] in [s.id for s in (await host.sessions.list(str(root))).sessions]
+
+        await eventually(seen)
+        again = await host.worktrees.create(request)
+        assert [again.session_id] == made and again.prompt_sent
+        assert str(place) in await answer_of(host, made[0])
+        other = await host.worktrees.create(want(root, "lost", session="new"))
+        empty = await host.worktrees.create(want(root, "lost", session="new", title=other.session.title))
+        assert len({again.session_id, other.session_id, empty.session_id}) == 3, "what somebody was told of is theirs"
 
 
 async def test_prompt_to_a_worktree_that_is_gone_is_refused(

@@ -152,3 +152,8 @@ async def until(condition: Callable[[], Any], seconds: float = 5.0) -> Any:
             return value
         assert loop.time() < deadline, "it did not come about in time"
         await asyncio.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def all_closed(connections_closed: list[object]) -> None:
+    """What is done to OpenCode leaves no connection behind."""

@@ -59,6 +59,7 @@ def answer(connection, told):
             status = told.get("path_status", 200)
             body = {"worktree": here, "directory": here} if status == 200 else {"name": "ConfigJsonError"}
         elif path == "/config":
+            time.sleep(30 if told.get("config_hangs") else 0)
             body = {"permission": json.loads(os.environ.get("OPENCODE_PERMISSION", "{}"))}
             if "shell" in told:
                 body["shell"] = told["shell"]
@@ -103,6 +104,8 @@ def main():
         other = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=refuse_all, args=(other,), daemon=True).start()
     listener = socket.create_server(("127.0.0.1", told.get("port", 0)), backlog=64)
+    if "says" in told:
+        print(told["says"], flush=True)
     if "serve" in sys.argv:
         print(f"opencode server listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     while True:

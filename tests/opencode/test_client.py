@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import socket
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from ocman_jupyter import errors
+from ocman_jupyter.opencode import transport
 from ocman_jupyter.opencode.client import ConnectionRefused, OpenCodeClient, Unsure
 from ocman_jupyter.opencode.records import SessionRecord, made_at
 
@@ -156,6 +160,22 @@ async def test_an_id_that_is_none_is_not_sent(fake, client):
     assert fake.requests == []
 
 
+@pytest.mark.parametrize("odd", ["a\ud800", "a\udcff", "a\0"])
+async def test_an_id_that_no_url_can_hold_is_nobodys(fake, client, odd):
+    with pytest.raises(errors.NoSuchSession):
+        await client.session(f"ses_{odd}")
+    with pytest.raises(errors.NotFound):
+        await client.reply_permission("ses_1", f"per_{odd}", "/w", "once")
+    with pytest.raises(errors.NotFound):
+        await client.reject_question(f"que_{odd}", "/w")
+    for before in (odd, f"msg_{odd}"):
+        fake.answers["GET", "/session/ses_1/message"] = reply({}, 400)
+        with pytest.raises(errors.InvalidRequest):
+            await client.messages("ses_1", before=before)
+    with pytest.raises(errors.OpenCodeError):
+        await client.tools("/w", f"prov{odd}/m")
+
+
 async def test_an_id_cannot_reach_another_route(fake, client):
     with pytest.raises(errors.NoSuchSession):
         await client.session("ses_1/../../global/config?x=#y")
@@ -202,6 +222,122 @@ async def test_lists_that_are_none_are_an_error(fake, client):
     fake.answers["GET", "/session"] = reply({"data": []})
     with pytest.raises(errors.OpenCodeError):
         await client.sessions("/w")
+
+
+@pytest.mark.parametrize("raw", [b"[" * 100_000, b'{"a":' * 201 + b"1" + b"}" * 201, b"\xff", b"1" * 5000])
+async def test_an_answer_that_is_nested_too_deeply_or_no_json_is_not_understood(fake, client, raw):
+    for path in ("/session", "/path"):
+        fake.answers["GET", path] = reply(raw=raw)
+    for call in (client.sessions("/w"), client.path()):
+        with pytest.raises(errors.OpenCodeError) as caught:
+            await call
+        assert caught.value.details["status"] == 200 and len(caught.value.details["text"]) <= 2000
+
+
+async def test_an_answer_may_be_deep_and_hold_much(fake, client):
+    deep: dict = {"many": [{"a": [n]} for n in range(1000)]}
+    for _ in range(150):
+        deep = {"a": deep}
+    fake.answers["GET", "/config"] = reply(deep)
+    assert await client.config() == deep
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_an_answer_without_end_is_not_read_to_its_end(fake, client, status, monkeypatch):
+    sent = 0
+
+    async def endless(request, writer):
+        nonlocal sent
+        writer.write(b"HTTP/1.1 %d X\r\ntransfer-encoding: chunked\r\n\r\n" % status)
+        while True:
+            writer.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
+            await writer.drain()
+            sent += 65536
+
+    monkeypatch.setattr(transport, "MAX_ANSWER", 2**20)
+    fake.answers["GET", "/session"] = endless
+    fake.answers["GET", "/global/event"] = endless
+    with pytest.raises(errors.OpenCodeError, match=r"GET /session is larger than 1 MiB") as caught:
+        await client.sessions("/w")
+    assert caught.value.details == {"status": status, "request": "GET /session", "limit": 2**20}
+    if status == 500:
+        with pytest.raises(errors.OpenCodeError, match="larger"):
+            async with client.events():
+                pass
+    assert sent < 40 * 2**20, "what the sockets hold, not what the server would send"
+
+
+async def test_two_thousand_messages_are_read(fake, client):
+    told = "x" * 10_000
+    messages = [{"info": {"id": f"msg_{n}"}, "parts": [{"type": "text", "text": told}]} for n in range(2000)]
+    fake.answers["GET", "/session/ses_1/message"] = reply(messages)
+    assert len((await client.messages("ses_1")).messages) == 2000
+
+
+async def test_an_answer_that_unpacks_to_something_huge_is_not_unpacked(fake, client):
+    small = zlib.compress(b"[" + b" " * 2**24 + b"]")
+    fake.answers["GET", "/session"] = reply(raw=small, headers={"content-encoding": "deflate"})
+    with pytest.raises(errors.OpenCodeError) as caught:
+        await client.sessions("/w")
+    assert fake.requests[0].headers["accept-encoding"] == "identity"
+    assert len(caught.value.details["text"]) <= 2000
+
+
+PASSWORD = 'pa"s\u00e4s\\'
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+async def test_no_form_of_the_password_is_in_an_error(fake, status):
+    client = OpenCodeClient(fake.url, PASSWORD)
+    token = base64.b64encode(f"opencode:{PASSWORD}".encode()).decode()
+    forms = [PASSWORD, json.dumps(PASSWORD)[1:-1], json.dumps(PASSWORD, ensure_ascii=False)[1:-1], token]
+    for raw in (*(form.encode() for form in forms), json.dumps([PASSWORD, token]).encode(), b'"x"'):
+        fake.answers["GET", "/config/providers"] = reply(raw=raw, status=status)
+        with pytest.raises(errors.OpenCodeError) as caught:
+            await client.providers("/w")
+        told = str(caught.value.to_json()) + json.dumps(caught.value.details)
+        assert not [form for form in forms if form in told] and "pa" not in caught.value.details["text"]
+    await client.aclose()
+
+
+# --- addresses and passwords -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "not a url", "127.0.0.1:4096", "ftp://h:1", "http://", "http:///x", "http://h:", "http://h:x", "http://h:0",
+     "http://h:99999", "http://h :1", "http://h:1/a b", "http://h:1/\n", "http://\u00fcn\u00ef:1", "http://\udcff:1",
+     "http://[::1", "http://[fe80::1%25eth0]:1", "http://[fe80::1%eth0]:1", "http://[v1.x]:1", "http://a..b:1",
+     "http://h:1?a=b", "http://h:1#a", "http://" + "a" * 64 + ":1", "http://name:s3cret@h:1"],
+)
+async def test_an_odd_address_is_told_where_it_is_given(url):
+    with pytest.raises(errors.InvalidRequest) as caught:
+        OpenCodeClient(url, "pw")
+    assert caught.value.details == {"field": "url"} and "s3cret" not in str(caught.value.to_json())
+
+
+@pytest.mark.parametrize("url", ["http://h", "https://h.example:1", "http://[::1]:4096/", "http://h:1/below"])
+async def test_an_address_may_be_any_servers(url):
+    assert OpenCodeClient(url).url == url.rstrip("/")
+
+
+@pytest.mark.parametrize("field", ["password", "username"])
+async def test_a_name_or_password_that_cannot_be_sent_is_told_by_its_field(field):
+    with pytest.raises(errors.InvalidRequest) as caught:
+        OpenCodeClient("http://127.0.0.1:1", **{"password": "pw", "username": "u", field: "a\udcff"})
+    assert caught.value.details == {"field": field} and f"OPENCODE_SERVER_{field.upper()}" in caught.value.hint
+
+
+async def test_nothing_is_opened_after_close(fake, client):
+    assert await client.health(fresh=False) == "1.18.33"
+    await client.aclose()
+    for call in (client.health(), client.session("ses_1")):
+        with pytest.raises(ConnectionRefused):
+            await call
+    with pytest.raises(ConnectionRefused):
+        async with client.events():
+            pass
+    assert len(fake.requests) == 1
 
 
 # --- requests --------------------------------------------------------------------------------

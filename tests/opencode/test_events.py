@@ -261,6 +261,7 @@ async def test_an_event_without_end_is_left_out_and_the_next_comes(fake):
 async def test_what_is_not_understood_does_not_stop_the_stream(fake):
     async with listening(fake) as heard:
         await until(lambda: heard.stream.connected)
+        await fake.send(b"data: " + b"[" * 100_000 + b"\n\ndata: " + b'{"a":' * 201 + b"1" + b"}" * 201 + b"\n\n")
         await fake.send(b"data: {broken\n\ndata: [1]\n\n" + b'data: {"payload": 1}\n\n' + frame(1))
         await until(lambda: heard.seen[-1] == 1)
         assert heard.connects == 1

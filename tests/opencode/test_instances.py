@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -20,8 +21,10 @@ import pytest
 from ocman_jupyter import errors
 from ocman_jupyter.opencode import instances as module
 from ocman_jupyter.opencode import launches, processes
+from ocman_jupyter.opencode.client import ConnectionRefused, OpenCodeClient
 from ocman_jupyter.opencode.registry import Record
 
+from .conftest import until
 from .world import World, wait_for
 
 needs_tmux = pytest.mark.skipif(
@@ -66,6 +69,14 @@ async def test_a_folder_of_ours_that_cannot_be_used_is_a_typed_error(either: Wor
             await instances.ensure(target)
         assert caught.value.details["path"].startswith((settings.data_dir, settings.runtime_dir))
     assert either.starts() == []
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999", "http://[::1", "http://ü:1", "http://"])
+async def test_an_odd_address_in_its_log_is_not_believed(world: World, address: str):
+    world.behave(says=f"listening on {address} maybe")
+    async with world.instances() as instances:
+        instance, launched = await instances.ensure(world.target())
+        assert launched and await instance.client.health() == "9.9.9"
 
 
 @pytest.mark.parametrize("form", ["serve", "tui"])
@@ -413,6 +424,16 @@ async def test_one_that_wants_a_password_gets_ours_from_the_environment_or_is_le
     assert instance.pid == pid and world.running() == [pid]
 
 
+async def test_a_password_of_the_environment_that_cannot_be_sent_is_told(world: World):
+    pid = world.user_starts()
+    world.environ["OPENCODE_SERVER_PASSWORD"] = "a\udcff"  # bytes that are not UTF-8
+    async with world.instances() as instances:
+        with pytest.raises(errors.InvalidRequest) as caught:
+            await instances.ensure(world.target())
+        assert caught.value.details == {"field": "password"}
+    assert world.running() == [pid]
+
+
 @pytest.mark.parametrize("locked", [False, True])
 async def test_a_second_port_of_an_opencode_does_not_speak_for_it(world: World, locked: bool):
     world.behave(second_port=True)
@@ -438,6 +459,66 @@ async def test_an_unknown_one_that_is_unsure_is_left_and_none_is_launched_beside
             await instances.ensure(world.target())
         assert await instances.registry.all() == []
     assert world.running() == [pid]
+
+
+# --- connections -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_closing_in_the_middle_of_a_look_leaves_no_connection(
+    world: World, known: bool, connections_closed: list
+):
+    world.user_starts()
+    if known:
+        async with world.instances() as instances:
+            await instances.ensure(world.target())
+    world.behave(hang=True)
+    async with world.instances() as instances:
+        before = len(connections_closed)
+        looking = asyncio.create_task(instances.find(world.target()))
+        await until(lambda: len(connections_closed) > before)
+        looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+
+
+async def test_closing_in_the_middle_of_a_launch_leaves_no_connection(world: World, monkeypatch: pytest.MonkeyPatch):
+    asked = asyncio.Event()
+    config = OpenCodeClient.config
+
+    async def noted(client: OpenCodeClient, *args: Any, **options: Any) -> Any:
+        asked.set()
+        return await config(client, *args, **options)
+
+    monkeypatch.setattr(OpenCodeClient, "config", noted)
+    world.behave(config_hangs=True)
+    async with world.instances() as instances:
+        launching = asyncio.create_task(instances.ensure(world.target()))
+        await asked.wait()
+    with pytest.raises(asyncio.CancelledError):
+        await launching
+
+
+async def test_who_looks_at_the_same_time_shares_one_client(world: World, connections_closed: list):
+    world.user_starts()
+    async with world.instances() as instances:
+        await instances.ensure(world.target())
+    async with world.instances() as instances:
+        identity = world.target().identity
+        found = await asyncio.gather(*(instances.probe(identity) for _ in range(5)))
+        assert all(one is found[0] for one in found) and instances.is_live(found[0])
+        assert len([one for one in connections_closed if not one.closed]) <= 2, "one pool, and one for streams"
+    assert not instances.is_live(found[0])
+
+
+async def test_what_is_found_after_closing_is_closed(world: World):
+    world.user_starts()
+    async with world.instances() as instances:
+        await instances.ensure(world.target())
+    found = await instances.probe(world.target().identity)
+    assert found is not None and instances.live() == []
+    with pytest.raises(ConnectionRefused):
+        await found.client.health()
 
 
 # --- what was there --------------------------------------------------------------------------

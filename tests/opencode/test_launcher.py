@@ -211,7 +211,7 @@ def test_without_a_forgetful_shell_the_plugin_hides_the_password_beside_the_user
     assert environment(None, OPENCODE_PURE="1")[1] == ["password_not_hidden"]
 
 
-@pytest.mark.parametrize("broken", ["{", "[]", '{"plugin": 3}', "{plugin"])
+@pytest.mark.parametrize("broken", ["{", "[]", '{"plugin": 3}', "{plugin", '{"a":' * 5000 + "1" + "}" * 5000])
 def test_a_broken_inline_configuration_stays_the_users(broken: str):
     made, codes = environment(None, OPENCODE_CONFIG_CONTENT=broken)
     assert made["OPENCODE_CONFIG_CONTENT"] == broken and codes == ["password_not_hidden"]
@@ -300,7 +300,8 @@ def test_a_mark_is_of_one_process_and_stays():
 
 def test_a_record_survives_the_store_and_newer_fields():
     record = Record(
-        identity="/r/\udcff.git", state="running", root="/r", cwd="/r", owner="ocman", password="pw", pid=1)
+        identity="/r/\udcff.git", state="running", root="/r", cwd="/r", owner="ocman", url="http://127.0.0.1:1",
+        password="pw", pid=1)
     text = json.dumps({**json.loads(record.to_json()), "added_later": 1})
     assert Record.from_json(text) == record
     assert "pw" not in repr(record)

@@ -70,7 +70,7 @@ def test_one_word_for_everything_is_taken_as_a_rule():
     assert seeded('"deny"') == {"*": "deny", "external_directory": {OURS: "allow"}}
 
 
-@pytest.mark.parametrize("broken", ["{", "allow", "[]", "3", '"maybe"', "null"])
+@pytest.mark.parametrize("broken", ["{", "allow", "[]", "3", '"maybe"', "null", "[" * 100_000])
 def test_a_broken_value_is_left_out_with_a_warning(broken: str):
     text, warnings = permissions.seed(ROOT, broken)
     assert json.loads(text or "") == {"external_directory": {OURS: "allow"}}

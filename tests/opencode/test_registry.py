@@ -20,10 +20,12 @@ GOOD = Record(
 WRONG: list[tuple[str, Any]] = [
     ("identity", None), ("identity", ""), ("identity", "/another/.git"), ("state", "odd"), ("state", []),
     ("root", 5), ("root", "relative"), ("root", "/a\0b"), ("root", "/\ud800"), ("cwd", None), ("cwd", ""),
-    ("owner", "nobody"), ("url", None), ("url", "nonsense"), ("url", "http://[::1"),
+    ("owner", "nobody"), ("url", None), ("url", "nonsense"), ("url", "http://[::1"), ("url", ""),
+    ("url", "http://[fe80::1%eth0]:1"), ("url", "http://a b:1"), ("url", "http://ü:1"), ("url", "http://a:b@c:1"),
     ("url", "http://127.0.0.1:99999"), ("port", "x"), ("port", True), ("port", -1), ("port", 1.5),
     ("pid", "7"), ("pid", -1), ("pid", 2**64), ("pid_mark", 1), ("launch_pid", {}), ("launch_mark", None),
-    ("username", None), ("password", 1), ("launch_id", 1), ("launcher", "screen"), ("tmux_session", 1),
+    ("username", None), ("username", "\udcff"), ("password", 1), ("password", "\udcff"), ("launch_id", 1),
+    ("launcher", "screen"), ("tmux_session", 1),
     ("log_path", None), ("seeded", "yes"), ("version", 1), ("started_at", "now"), ("started_at", 1e300),
     ("launched_at", None), ("launched_at", float("inf")), ("launched_at", float("nan")),
 ]

@@ -20,6 +20,7 @@ from ...opencode.state import DirectorySnapshot, InstanceState
 from ...opencode.target import Target
 from ..host import LOCAL, Event, InstanceInfo, Retry
 from .joining import ask, joined, message, retrying
+from .orphans import drop_orphans
 from .paths import existing
 
 if TYPE_CHECKING:
@@ -113,8 +114,10 @@ class Feed:
     async def close(self) -> None:
         await self._stream.close()
         self._pump.close()
-        if self._fetching is not None:
-            self._fetching.cancel()
+        tasks = [*self._touching, *([self._fetching] if self._fetching is not None else ())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for waiters in self._waiters.values():
             for future in waiters:
                 future.cancel()
@@ -276,6 +279,7 @@ class Feed:
         sessions = await self.client.sessions(self.target.cwd)
         self._fetched = time.monotonic()
         self._take(self._state.replace(sessions=sessions, since=mark))
+        self._spawn(drop_orphans(self._parts, self))
 
     async def reread_status(self, directory: str) -> None:
         """Read what runs in a directory that has a context."""
@@ -314,6 +318,7 @@ class Feed:
         self._fetched = time.monotonic()
         self._take(self._state.replace(sessions=sessions, directories=directories, since=mark, gap=True))
         self._ready.set()
+        self._spawn(drop_orphans(self._parts, self))
 
     def _on_lost(self, reason: Exception) -> None:
         self._spawn(self._on_death(self))
@@ -336,6 +341,9 @@ class Feed:
                     future.set_result(change.status)
             if change.status in ("idle", "error"):
                 self._on_quiet(self, change.directory)
+        elif isinstance(change, changed.SessionUpdated):
+            if self._parts.taken_back.seen(change.session.directory):
+                self._spawn(drop_orphans(self._parts, self))
         elif isinstance(change, changed.MessagesMissed):
             if self._parts.bus.listened:
                 self._spawn(self._fill(change.session_id))

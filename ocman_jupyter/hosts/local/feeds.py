@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ...errors import OcmanError
+from ...errors import OcmanError, OpenCodeUnreachable
 from ...git.paths import is_within
 from ...git.repository import Repository
 from ...opencode.instances import Instance
@@ -16,6 +16,7 @@ from ...opencode.target import Target
 from ...opencode.warmup import sweep
 from ..host import LOCAL, Event, Progress
 from .feed import Feed
+from .orphans import drop_orphans
 from .parts import Parts
 from .paths import exists
 
@@ -35,6 +36,7 @@ class Feeds:
         self._attaching: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._adopting: asyncio.Task[Any] | None = None
+        self._closed = False
         self.on_quiet: Callable[[Feed, str], None] = lambda feed, directory: None
         """Called when a session's turn ended, with its directory."""
 
@@ -110,7 +112,8 @@ class Feeds:
     async def adopt(self) -> None:
         """Listen to everything that runs and is in the registry."""
         for instance in await self._parts.instances.known():
-            if instance.identity in self._feeds:
+            feed = self._feeds.get(instance.identity)
+            if feed is not None and feed.instance is instance:
                 continue
             try:
                 repository = await self._parts.repository(instance.identity)
@@ -121,15 +124,13 @@ class Feeds:
     # --- attaching ---------------------------------------------------------------------------
 
     async def _attach(self, instance: Instance, target: Target) -> Feed:
-        feed = self._feeds.get(instance.identity)
-        if feed is not None and self._same(feed.instance, instance):
-            await feed.ready()
-            return feed
         async with self._attaching.setdefault(instance.identity, asyncio.Lock()):
             feed = self._feeds.get(instance.identity)
-            if feed is None or not self._same(feed.instance, instance):
+            if feed is None or not self._parts.instances.is_live(feed.instance):
                 if feed is not None:
                     await self._detach(feed)
+                if self._closed:
+                    raise OpenCodeUnreachable("Nothing is listened to any more.", details={"url": instance.url})
                 feed = Feed(self._parts, instance, target, self._lost, self._quiet)
                 self._feeds[instance.identity] = feed
                 feed.start()
@@ -138,10 +139,6 @@ class Feeds:
                     self.spawn(self._tidy(feed))
         await feed.ready()
         return feed
-
-    @staticmethod
-    def _same(one: Instance, other: Instance) -> bool:
-        return one.process == other.process and one.url == other.url
 
     async def _detach(self, feed: Feed, state: str = "stopped") -> None:
         if self._feeds.get(feed.instance.identity) is feed:
@@ -182,8 +179,10 @@ class Feeds:
     async def look_for(self, identity: str, directory: str) -> None:
         """A directory came or went: tell its sessions so."""
         feed = self._feeds.get(identity)
-        if feed is not None:
-            await feed.look_for(r.directory for r in feed.records() if is_within(r.directory, directory))
+        if feed is None:
+            return
+        await feed.look_for(r.directory for r in feed.records() if is_within(r.directory, directory))
+        await drop_orphans(self._parts, feed)
 
     def _quiet(self, feed: Feed, directory: str) -> None:
         self.on_quiet(feed, directory)
@@ -251,6 +250,7 @@ class Feeds:
             await self.dispose_idle()
 
     async def close(self) -> None:
+        self._closed = True
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...errors import NoSuchDirectory, OcmanError
+from ...errors import InvalidFolder, NoSuchDirectory, OcmanError
 from ...git.command import Git
+from ...git.paths import shown
 from ...git.repository import Repositories, Repository
 from ...git.worktrees import Worktrees as GitWorktrees
 from ...opencode.instances import Instances as OpenCodes
@@ -15,7 +16,8 @@ from ...opencode.launcher import find_opencode
 from ...opencode.target import Target
 from ...settings import OcmanSettings
 from ...store import Store
-from .records import Contexts, SessionNotes
+from ..request import fault
+from .records import Contexts, SessionNotes, TakenBack
 from .requests import Requests
 from .subscription import Bus
 
@@ -32,6 +34,7 @@ class Parts:
     instances: OpenCodes
     notes: SessionNotes
     contexts: Contexts
+    taken_back: TakenBack
     requests: Requests
     bus: Bus = field(default_factory=Bus)
     background: bool = False
@@ -51,6 +54,7 @@ class Parts:
             instances=OpenCodes(settings, store),
             notes=SessionNotes(store),
             contexts=Contexts(store),
+            taken_back=TakenBack(store),
             requests=Requests(store, settings),
         )
 
@@ -59,12 +63,20 @@ class Parts:
         return find_opencode(self.settings)
 
     async def repository(self, directory: str) -> Repository:
-        """The repository that ``directory`` is in.  Raises `NoSuchDirectory`, `NotARepository`."""
+        """The repository that ``directory`` is in.
+
+        Raises `NoSuchDirectory`, `NotARepository`, and `InvalidFolder` for one whose name nothing could note.
+        """
         if not os.path.isabs(directory):
             raise NoSuchDirectory(
                 f"{directory!r} is not an absolute path.", details={"field": "directory", "directory": directory}
             )
-        return await self.repositories.resolve(directory)
+        found = await self.repositories.resolve(directory)
+        if fault(found.common_dir):
+            raise InvalidFolder(
+                f"The path of this repository {fault(found.common_dir)}.", details={"path": shown(found.root)}
+            )
+        return found
 
     def target(self, repository: Repository) -> Target:
         """What OpenCode's side must know of a repository."""

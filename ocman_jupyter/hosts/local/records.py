@@ -1,4 +1,4 @@
-"""What this host remembers of sessions and of the directories that an OpenCode holds a context for."""
+"""What this host remembers of sessions, of worktrees taken back, and of directories with a context."""
 
 from __future__ import annotations
 
@@ -57,6 +57,41 @@ class SessionNotes:
             return [SessionNote(*row) for row in db.execute(query, (value,))]
 
         return await self._store.run(read)
+
+
+class TakenBack:
+    """Worktrees that a create took back when it gave up.
+
+    OpenCode may have been stopped, or slow: it makes the session that was asked for when it goes on.
+    """
+
+    KEEP_SECONDS = 24 * 3600
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: set[str] = set()
+
+    async def add(self, identity: str, directory: str, since: float) -> None:
+        """``since``: seconds since the epoch at which the create began."""
+        self._seen.add(directory)
+        await self._store.run(
+            lambda db: db.execute("INSERT OR IGNORE INTO taken_back VALUES (?, ?, ?)", (directory, identity, since))
+        )
+
+    async def of(self, identity: str) -> dict[str, float]:
+        """Directory → when the first create that gave it up began."""
+
+        def read(db: Any) -> list[tuple[str, float]]:
+            db.execute("DELETE FROM taken_back WHERE since < ?", (time.time() - self.KEEP_SECONDS,))
+            return db.execute("SELECT directory, since FROM taken_back WHERE identity = ?", (identity,)).fetchall()
+
+        found = dict(await self._store.run(read))
+        self._seen.update(found)
+        return found
+
+    def seen(self, directory: str) -> bool:
+        """Whether this process has heard of it."""
+        return directory in self._seen
 
 
 class Contexts:

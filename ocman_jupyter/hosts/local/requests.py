@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from ...errors import InvalidRequest
 from ...settings import OcmanSettings
 from ...store import Store
+from ..request import fault
 from .locks import directory_lock
 
 KEEP_SECONDS = 24 * 3600
@@ -44,6 +45,8 @@ class Requests:
         """
         if request_id is None:
             return await work()
+        if fault(request_id):
+            raise InvalidRequest(f"request_id {fault(request_id)}.", details={"field": "request_id"})
         digest = hashlib.sha256(
             json.dumps([verb, {**body, "request_id": None}], sort_keys=True).encode("utf-8", "surrogatepass")
         ).hexdigest()

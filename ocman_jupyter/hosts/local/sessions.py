@@ -27,10 +27,12 @@ from ...opencode.client import ConnectionRefused, Unsure
 from ...opencode.permissions import session_rules
 from ...opencode.records import SessionRecord
 from ..host import Notice, Progress, PromptRequest, Session, SessionList, SessionRequest
+from ..request import fault
 from .feeds import Feed, Feeds
 from .joining import joined, noted
 from .parts import Parts
 from .paths import deepest, existing, exists, real
+from .records import SessionNote
 
 T = TypeVar("T")
 
@@ -102,14 +104,12 @@ class Sessions:
         return await feed.belongs(directory)
 
     async def get(self, session_id: str) -> Session:
-        repo_root, feed, record = await self._find(session_id)
-        if feed is None or record is None:
-            note = await self._parts.notes.get(session_id)
-            if note is None:
-                raise NoSuchSession(details={"id": session_id})
-            return noted(note, repo_root, not await exists(note.directory))
+        found = await self._find(session_id)
+        if isinstance(found, SessionNote):
+            return noted(found, await self._root(found), not await exists(found.directory))
+        feed, record = found
         await feed.look_for([record.directory])
-        return joined(record, feed, repo_root)
+        return joined(record, feed, feed.instance.root)
 
     async def messages(self, session_id: str, limit: int = 100, before: str | None = None) -> dict[str, Any]:
         feed = await self._read(session_id)
@@ -141,25 +141,25 @@ class Sessions:
 
     # --- where a session lives ---------------------------------------------------------------
 
-    async def _find(self, session_id: str) -> tuple[str | None, Feed | None, SessionRecord | None]:
-        """Repository root, feed and record of a session; launches nothing."""
-        feed = self._feeds.of_session(session_id)
+    async def _find(self, session_id: str) -> tuple[Feed, SessionRecord] | SessionNote:
+        """Feed and record of a session; where no OpenCode runs for it, what ocman noted.  Launches nothing.
+
+        Raises `NoSuchSession`, also for an id that no URL could hold.
+        """
+        if fault(session_id):
+            raise NoSuchSession(details={"id": session_id})
+        feed, note = self._feeds.of_session(session_id), None
         if feed is None:
             note = await self._parts.notes.get(session_id)
-            if note is not None:
-                feed = await self._feeds.running_identity(note.identity)
-            else:
-                feed = await self._owner(session_id)
-        if feed is None:
-            return await self._noted_root(session_id), None, None
-        record = feed.record(session_id) or await feed.client.session(session_id)
-        return feed.instance.root, feed, record
-
-    async def _noted_root(self, session_id: str) -> str | None:
-        """Main checkout of a session that ocman made, if it is still there."""
-        note = await self._parts.notes.get(session_id)
+            feed = await (self._owner(session_id) if note is None else self._feeds.running_identity(note.identity))
+        if feed is not None:
+            return feed, feed.record(session_id) or await feed.client.session(session_id)
         if note is None:
-            return None
+            raise NoSuchSession(details={"id": session_id})
+        return note
+
+    async def _root(self, note: SessionNote) -> str | None:
+        """Main checkout of a session that ocman made, if it is still there."""
         try:
             return (await self._parts.repository(note.identity)).root
         except OcmanError:
@@ -183,27 +183,22 @@ class Sessions:
 
     async def _read(self, session_id: str) -> Feed:
         """The running OpenCode that serves this session.  Reading launches nothing."""
-        _, feed, _ = await self._find(session_id)
-        if feed is not None:
-            return feed
-        if await self._parts.notes.get(session_id) is None:
-            raise NoSuchSession(details={"id": session_id})
-        raise OpenCodeUnreachable(
-            "No OpenCode runs that could read this session.",
-            hint="Start it with `ocman-jupyter ensure` or `%ocman ensure`.",
-            details={"id": session_id},
-        )
+        found = await self._find(session_id)
+        if isinstance(found, SessionNote):
+            raise OpenCodeUnreachable(
+                "No OpenCode runs that could read this session.",
+                hint="Start it with `ocman-jupyter ensure` or `%ocman ensure`.",
+                details={"id": session_id},
+            )
+        return found[0]
 
     async def _reach(self, session_id: str, progress: Progress | None = None) -> Feed:
         """A running OpenCode that serves this session, launched when there is none."""
-        _, feed, record = await self._find(session_id)
-        if feed is not None:
-            return await self._feeds.ensure_again(feed, progress)
-        note = await self._parts.notes.get(session_id)
-        if note is None:
-            raise NoSuchSession(details={"id": session_id})
-        start = note.directory if await exists(note.directory) else note.identity
-        return await self._feeds.ensure(await self._parts.repository(start), progress)
+        found = await self._find(session_id)
+        if isinstance(found, SessionNote):
+            start = found.directory if await exists(found.directory) else found.identity
+            return await self._feeds.ensure(await self._parts.repository(start), progress)
+        return await self._feeds.ensure_again(found[0], progress)
 
     async def _working(self, session_id: str) -> Feed:
         """Like `_reach`, for what makes the agent work: its directory must still be its own.
@@ -221,13 +216,12 @@ class Sessions:
 
         Launches nothing.  Raises `NoSuchSession`, `DirectoryMissing`.
         """
-        _, feed, record = await self._find(session_id)
-        if feed is not None and record is not None:
-            return await self._check_directory(feed.instance.identity, record.directory), record.directory
-        note = await self._parts.notes.get(session_id)
-        if note is None:
-            raise NoSuchSession(details={"id": session_id})
-        return await self._check_directory(note.identity, note.directory), note.directory
+        found = await self._find(session_id)
+        if isinstance(found, SessionNote):
+            identity, directory = found.identity, found.directory
+        else:
+            identity, directory = found[0].instance.identity, found[1].directory
+        return await self._check_directory(identity, directory), directory
 
     async def serving(self, session_id: str) -> tuple[Feed, str]:
         """The running OpenCode of a session, and its directory, which may be asked about.
@@ -282,17 +276,24 @@ class Sessions:
         )
 
     async def open(
-        self, repository: Repository, directory: str, request: SessionRequest, progress: Progress | None
+        self,
+        repository: Repository,
+        directory: str,
+        request: SessionRequest,
+        progress: Progress | None,
+        take_up: bool = False,
     ) -> Opened:
         """Open a session in ``directory`` (real, checked by the caller) and send its prompt.
 
+        ``take_up``: nobody else opens one there meanwhile, so one that an earlier try was not told of is taken.
         Raises `SessionDirectoryMismatch` when OpenCode put it elsewhere; it is then deleted again.
         """
         inherited = await self._inheritable(request.inherit_from)
         feed = await self._feeds.reach(repository, progress)
         rules = [*session_rules(repository.worktrees_root), *inherited]
+        record = await self._left_over(feed, directory, request.title, rules) if take_up else None
         try:
-            record = await feed.client.create_session(directory, request.title, rules)
+            record = record or await feed.client.create_session(directory, request.title, rules)
         except (ConnectionRefused, Unsure) as error:
             if isinstance(error, Unsure) and not await feed.ended():
                 raise
@@ -310,6 +311,21 @@ class Sessions:
             await self._parts.notes.add(record.id, repository.common_dir, directory, request.prompt)
         warnings = [Notice(code=code, message=text) for code, text in feed.instance.warnings]
         return Opened(joined(record, feed, repository.root), len(inherited), feed.instance.seeded, warnings)
+
+    async def _left_over(
+        self, feed: Feed, directory: str, title: str | None, rules: list[dict[str, Any]]
+    ) -> SessionRecord | None:
+        """A session like the wanted one that was made while its caller gave up or was killed: it has no note."""
+        for record in list(feed.records()):
+            if (
+                (record.directory, record.title, record.permission) == (directory, title, rules)
+                and record.parent_id is None
+                and feed.status(record.id) == "idle"
+                and await self._parts.notes.get(record.id) is None
+                and not (await feed.client.messages(record.id, limit=1)).messages
+            ):
+                return record
+        return None
 
     async def _begin(
         self, repository: Repository, feed: Feed, session_id: str, request: SessionRequest, progress: Progress | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from ...errors import DirectoryMissing, MainWorktree, OcmanError, WouldLoseWork
 from ...git import removal
@@ -33,7 +34,7 @@ from .feeds import Feeds
 from .locks import directory_lock
 from .occupants import occupants
 from .parts import Parts
-from .paths import deepest
+from .paths import deepest, real
 from .records import prompt_digest
 from .sessions import Sessions
 from .warming import Warming
@@ -131,7 +132,7 @@ class Worktrees:
         self, repository: Repository, request: WorktreeRequest, added: Added, progress: Progress | None
     ) -> WorktreeSession:
         """Open the session in a worktree that is there now."""
-        wanted = request.session != "none"
+        wanted, began = request.session != "none", time.time()
         answer = WorktreeSession(
             session_id=None,
             worktree_path=added.path,
@@ -154,7 +155,7 @@ class Worktrees:
                 await self._open_session(repository, request, added, answer, progress)
             except BaseException:
                 if not added.reused and not added.recreated:
-                    await asyncio.shield(self._take_back(repository, added))
+                    await asyncio.shield(self._take_back(repository, added, began))
                 raise
         if not added.reused:
             # Sessions of an earlier worktree at this path go on.
@@ -162,8 +163,16 @@ class Worktrees:
         self._publish_soon(repository, added.path)
         return answer
 
-    async def _take_back(self, repository: Repository, added: Added) -> None:
-        """Remove the worktree that this call made; a hook's files in it keep it."""
+    async def _take_back(self, repository: Repository, added: Added, began: float) -> None:
+        """Remove the worktree that this call made.
+
+        A hook's files in it keep it, and so does a session that may have got its prompt: the next call finds it.
+        """
+        if any(note.created >= began for note in await self._parts.notes.in_directory(added.path)):
+            self._publish_soon(repository, added.path)
+            return
+        # Before it goes: OpenCode may be making the session just now.
+        await self._parts.taken_back.add(repository.common_dir, added.path, began)
         try:
             _, worktree = await self._parts.worktrees.find(added.path)
             await removal.remove(
@@ -207,6 +216,7 @@ class Worktrees:
                     inherit_from=request.inherit_from,
                 ),
                 progress,
+                take_up=True,
             )
         answer.session, answer.session_id = opened.session, opened.session.id
         answer.inherited_permissions = opened.inherited
@@ -242,11 +252,13 @@ class Worktrees:
         return None
 
     async def _forget_context(self, repository: Repository, path: str) -> None:
-        known, noted = await asyncio.gather(
-            self._parts.contexts.holds(repository.common_dir, path), self._parts.notes.in_directory(path)
+        known, noted, taken = await asyncio.gather(
+            self._parts.contexts.holds(repository.common_dir, path),
+            self._parts.notes.in_directory(path),
+            self._parts.taken_back.of(repository.common_dir),
         )
         # A request that was under way when the directory went may have made its context once more.
-        if known or noted:
+        if known or noted or path in taken:
             await self._feeds.dispose(repository.common_dir, path)
 
     # --- removing ----------------------------------------------------------------------------
@@ -295,9 +307,9 @@ class Worktrees:
 
     async def remove(self, request: RemoveRequest) -> Removed:
         """Remove a worktree.  Raises `WouldLoseWork` with every reason that was not accepted by name."""
-        _, worktree = await self._parts.worktrees.find(request.path)
+        path = await asyncio.to_thread(real, request.path)
         # Nobody opens a session in it meanwhile; what one began before is seen.
-        async with directory_lock(self._parts.settings, worktree.path):
+        async with directory_lock(self._parts.settings, path):
             return await self._remove(request)
 
     async def _remove(self, request: RemoveRequest) -> Removed:
