@@ -19,9 +19,7 @@ from ocman_jupyter.demo.model import ModelServer
 from ocman_jupyter.demo.place import Place
 from ocman_jupyter.demo.sample import NAME, make_sample
 from ocman_jupyter.demo.server import JupyterServer, free_port
-from ocman_jupyter.setup import numbers, version_of
-from tests.conftest import BINARIES
-from tests.ui.conftest import BUNDLE, ROOT, TOKEN, Faults, button, choose, new_page, row
+from tests.ui.conftest import ROOT, TOKEN, Faults, button, choose, new_page, row
 from tests.ui.test_cell_panels import run_all
 from tests.ui.test_manners import tab
 from tests.ui.test_notebook7 import NOTEBOOKS_OWN
@@ -80,22 +78,19 @@ class Demo:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory, nothing_left_running: None) -> Iterator[Demo]:
-    """One for all of these tests, with the newest OpenCode that is given."""
-    if not BINARIES:
-        pytest.skip("no opencode: install it, or name it in OCMAN_TEST_OPENCODE")
-    if not (BUNDLE / "static" / "style.js").exists():
-        pytest.fail("The front end is not built: run `jlpm install && jlpm build:prod` in labextension/.")
-    newest = max(BINARIES, key=lambda binary: numbers(version_of(binary)))
+def demo(
+    tmp_path_factory: pytest.TempPathFactory, front_end: Path, newest_opencode: Path, nothing_left_running: None
+) -> Iterator[Demo]:
+    """One for all of these tests."""
     home = tmp_path_factory.mktemp("new-user").resolve()
     place = Place(home / "demo")
     place.folder.mkdir()
     labextensions = home / "share" / "labextensions"
     labextensions.mkdir(parents=True)
-    (labextensions / "ocman-jupyter").symlink_to(BUNDLE)
+    (labextensions / "ocman-jupyter").symlink_to(front_end)
     with ModelServer() as model:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PATH", str(newest.parent), prepend=os.pathsep)
+            patch.setenv("PATH", str(newest_opencode.parent), prepend=os.pathsep)
             patch.setenv("JUPYTER_CONFIG_DIR", str(home / "config"))  # no settings of whoever runs this
             env = place.environment(model.url)
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
