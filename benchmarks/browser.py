@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ocman_jupyter.demo.server import JupyterServer
 
@@ -64,6 +65,19 @@ def browser() -> Iterator[Browser]:
             opened.close()
 
 
+class Task(NamedTuple):
+    """A task of a page's main thread, in milliseconds."""
+
+    wall: float
+    """Until it was over, with all that the machine did in between."""
+    own: float
+    """Of the processor."""
+
+
+_TASK = "ThreadControllerImpl::RunTask"
+"""What Chromium's traces call one."""
+
+
 class Lab:
     """A page of JupyterLab with nothing remembered and nothing cached."""
 
@@ -104,6 +118,28 @@ class Lab:
         """Milliseconds of each task of the main thread over 50 ms that began after ``since``."""
         tasks = self.page.evaluate("ocmanClocks.tasks")
         return [took for began, took in tasks if began >= since]
+
+    @contextlib.contextmanager
+    def traced(self) -> Iterator[list[Task]]:
+        """All tasks of the main thread meanwhile; they are there when it is over."""
+        tasks: list[Task] = []
+        opened = self.page.context.browser
+        assert opened is not None
+        opened.start_tracing(page=self.page, categories=["toplevel"])
+        try:
+            yield tasks
+        finally:
+            events = json.loads(opened.stop_tracing())["traceEvents"]
+            mains = {
+                (event["pid"], event["tid"])
+                for event in events
+                if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+            }
+            tasks += [
+                Task(event["dur"] / 1000, event["tdur"] / 1000)
+                for event in events
+                if event["name"] == _TASK and "tdur" in event and (event["pid"], event["tid"]) in mains
+            ]
 
     def metrics(self) -> dict[str, float]:
         """What the browser counts of the page: seconds of its main thread, bytes, nodes."""
