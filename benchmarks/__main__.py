@@ -17,6 +17,8 @@ from .listing import against_jupyterlab_git, listing
 from .main_job import main_job
 from .measure import Row, as_json, table
 from .memory import one_process
+from .page_start import page_start
+from .pages import heap, open_session, streams
 from .scene import Scene, scene
 from .start import start
 from .streaming import event_loop, events
@@ -35,9 +37,16 @@ CASES: dict[str, tuple[Case, int]] = {
     "events": (events, 1),
     "event-loop": (event_loop, 6),
     "start": (start, 7),
+    "browser-start": (page_start, 11),
+    "browser-session": (open_session, 5),
+    "browser-stream": (streams, 3),
+    "browser-heap": (heap, 10),
     "jupyterlab-git": (against_jupyterlab_git, 3),
 }
-"""By name: what measures it, and how many repetitions it takes when nobody says otherwise."""
+"""By name: what measures it, and how many repetitions it takes when nobody says otherwise.
+
+A repetition of ``browser-heap`` is a minute.
+"""
 
 
 ONLY_WHEN_NAMED = {"jupyterlab-git"}

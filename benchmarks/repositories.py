@@ -31,7 +31,7 @@ def git(directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def _lines(rng: random.Random, size: int) -> str:
+def code(rng: random.Random, size: int) -> str:
     """Text like source code, about ``size`` bytes; compresses like source code, too."""
     lines: list[str] = []
     length = 0
@@ -49,7 +49,7 @@ def _notebook(rng: random.Random, size: int) -> str:
     length = 0
     while length < size:
         image = base64.b64encode(rng.randbytes(min(60_000, max(1_000, (size - length) * 3 // 4)))).decode()
-        source = _lines(rng, 600)
+        source = code(rng, 600)
         output = {"output_type": "display_data", "metadata": {}, "data": {"image/png": image}}
         cells.append(
             {
@@ -76,7 +76,7 @@ def _fill_files(root: Path, count: int = 5_000, total: int = 100_000_000) -> Non
     for number in range(count):
         directory = root / f"package{number // 100:02d}" / f"part{number // 20 % 5}"
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"module{number:04d}.py").write_text(_lines(rng, total // count))
+        (directory / f"module{number:04d}.py").write_text(code(rng, total // count))
 
 
 def _fill_notebooks(root: Path, count: int = 300, total: int = 200_000_000) -> None:

@@ -29,6 +29,10 @@ from ocman_jupyter.opencode.registry import Record
 from . import repositories
 from .measure import flush_disk
 
+CHECKOUT = Path(__file__).resolve().parents[1]
+BUNDLE = CHECKOUT / "ocman_jupyter" / "labextension"
+"""The built front end."""
+
 
 def now() -> float:
     """Milliseconds of a clock that only goes forward."""
@@ -65,10 +69,10 @@ class OpenCode:
     def __post_init__(self) -> None:
         self.client = httpx.Client(base_url=self.url, auth=self.auth, timeout=120, trust_env=False)
 
-    def session(self, directory: Path) -> str:
+    def session(self, directory: Path, title: str = "by hand") -> str:
         """Make a session in ``directory``; its id."""
         where = {"directory": str(directory)}
-        return str(told(self.client.post("/session", params=where, json={"title": "by hand"}))["id"])
+        return str(told(self.client.post("/session", params=where, json={"title": title}))["id"])
 
     def prompt(self, session: str, text: str) -> None:
         parts = [{"type": "text", "text": text}]
@@ -164,7 +168,7 @@ class Scene:
         self.model = ModelServer().start()
         self.env = self.place.environment(self.model.url)
         # What is measured is this checkout, whatever is installed.
-        paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+        paths = [str(CHECKOUT), os.environ.get("PYTHONPATH", "")]
         self.env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         self.place.prepare(self.model.url)
         self._servers: list[JupyterServer] = []
@@ -174,15 +178,31 @@ class Scene:
         self.say(f"making the repository: {repositories.KINDS[kind][0]} …")
         return repositories.make(kind, self.folder)
 
-    def server(self, **settings: object) -> JupyterServer:
-        """A real Jupyter server with the extension; ``settings`` are those of ``OcmanSettings``."""
+    def server(self, lab: bool = False, **settings: object) -> JupyterServer:
+        """A real Jupyter server with the extension, or JupyterLab with the front end too.
+
+        ``settings`` are those of ``OcmanSettings``.
+        """
         words = [f"--OcmanSettings.{name}={value}" for name, value in settings.items()]
         words += ["--no-browser", f"--ServerApp.port={free_port()}"]
+        if lab:
+            self.show_front_end(True)
+            words.append("--LabApp.expose_app_in_browser=True")
         log = self.place.state / f"jupyter-{len(self._servers)}.log"
-        server = JupyterServer(self.folder, self.env, log, arguments=words)
+        server = JupyterServer(self.folder, self.env, log, lab=lab, arguments=words)
         self._servers.append(server)
         server.wait_ready()
         return server
+
+    def show_front_end(self, is_there: bool) -> None:
+        """Whether pages that are opened from now on find the front end of this checkout."""
+        if not (BUNDLE / "static" / "style.js").exists():
+            raise RuntimeError("the front end is not built: run `jlpm install && jlpm build:prod` in labextension/")
+        link = Path(self.env["JUPYTER_DATA_DIR"]) / "labextensions" / "ocman-jupyter"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        if is_there:
+            link.symlink_to(BUNDLE)
 
     def launch(self, cwd: Path, env: Mapping[str, str] | None = None, state: str = "by-hand") -> OpenCode:
         """A bare ``opencode serve`` in ``cwd`` with a state of its own."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,16 +17,15 @@ from typing import Any
 
 import pytest
 
+from benchmarks.browser import ARGUMENTS, chromium
+from ocman_jupyter.setup import numbers, version_of
+from tests.conftest import BINARIES
+
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "ocman_jupyter" / "labextension"
 TOKEN = "a-token-of-the-tests"
 BASE_URL = "/a%40b/"
 """``/a@b/``, as Jupyter wants it: odd characters find addresses that were glued together."""
-
-BROWSER_ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -137,10 +135,24 @@ def _free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory, nothing_left_running: None) -> Iterator[Lab]:
-    """The running server; one for all tests, each sets its own scene."""
+def front_end() -> Path:
+    """The built front end."""
     if not (BUNDLE / "static" / "style.js").exists():
         pytest.fail("The front end is not built: run `jlpm install && jlpm build:prod` in labextension/.")
+    return BUNDLE
+
+
+@pytest.fixture(scope="session")
+def newest_opencode() -> Path:
+    """Of those that are given."""
+    if not BINARIES:
+        pytest.skip("no opencode: install it, or name it in OCMAN_TEST_OPENCODE")
+    return max(BINARIES, key=lambda binary: numbers(version_of(binary)))
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory, front_end: Path, nothing_left_running: None) -> Iterator[Lab]:
+    """The running server; one for all tests, each sets its own scene."""
     lab = Lab(tmp_path_factory.mktemp("lab").resolve())
     try:
         lab.start()
@@ -166,9 +178,8 @@ def browser(nothing_left_running: None) -> Iterator[Any]:
     """Chromium, from wherever it is installed."""
     sync_api = pytest.importorskip("playwright.sync_api")
     sync_api.expect.set_options(timeout=20_000)  # the machine may be busy with other tests
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         yield browser
         browser.close()
 

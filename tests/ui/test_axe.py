@@ -1,7 +1,8 @@
-"""axe-core finds nothing serious in what people work with, in light and in dark."""
+"""axe-core finds nothing serious in what people work with, in JupyterLab and Notebook 7, in light and in dark."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ import pytest
 
 from tests.ui.conftest import ROOT, TOKEN, Faults, Lab, button, choose, lose_much, new_page, row, tidy
 from tests.ui.scene import ANALYSIS
+from tests.ui.test_cell_panels import end_kernels, notebook, run_all
 from tests.ui.test_diff import HUGE, IMAGE, LOADER, NOTEBOOK
+from tests.ui.test_notebook7 import NOTEBOOKS_OWN
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
@@ -22,19 +25,23 @@ pytestmark = pytest.mark.slow
 AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
 
 LOOK = """async place => {
-  // Lab's <body> has no height and clips: axe would take all text for hidden, and skip it.
+  // Lab's <body> has no height and clips, and so does what is in it: axe would take text for hidden, and skip it.
   document.body.style.overflow = 'visible';
-  const { violations, passes } = await axe.run(place, {
-    // The names of rows say in words what stands there in signs, as the design wants it.
-    rules: { 'label-content-name-mismatch': { enabled: false } }
-  });
+  document.getElementById('main').style.overflow = 'visible';
+  const { violations, passes } = await axe.run(place, { rules: { 'label-content-name-mismatch': { enabled: true } } });
   const texts = passes.find(({ id }) => id === 'color-contrast')?.nodes.length ?? 0;
   if (texts < 5) {
     return [`only ${texts} texts were looked at`];
   }
+  // The names of these say in words what stands there in signs, as the design wants it.
+  const signs = '.ocman-Row, .ocman-FileRow, .ocman-Button[aria-label^="Todo, "]';
+  const isMeant = (id, target) =>
+    id === 'label-content-name-mismatch' && document.querySelector(target).matches(signs);
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target}: ${failureSummary}`));
+    .flatMap(({ id, nodes }) => nodes
+      .filter(({ target }) => !isMeant(id, target[0]))
+      .map(({ target, failureSummary }) => `${id}: ${target}: ${failureSummary}`));
 }"""
 
 SAID: list[dict[str, Any]] = [
@@ -69,17 +76,38 @@ SAID: list[dict[str, Any]] = [
 """A conversation with an entry of each kind."""
 
 
-@pytest.fixture(scope="module", params=["JupyterLab Light", "JupyterLab Dark"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("lab?reset", "JupyterLab Light"),
+        ("lab?reset", "JupyterLab Dark"),
+        ("tree", "JupyterLab Light"),
+        ("tree", "JupyterLab Dark"),
+    ],
+    ids=lambda param: "-".join(param).replace("?reset", ""),
+)
 def themed_page(request: pytest.FixtureRequest, browser: Any, lab: Lab) -> Iterator[tuple[Any, Faults]]:
-    """JupyterLab with the panel in front, in a theme, and axe in the page."""
+    """JupyterLab or Notebook 7 with the panel in front, in a theme, and axe in the page."""
+    address, theme = request.param
+    with themed(browser, lab, address, theme) as (page, faults):
+        if address == "tree":
+            page.get_by_role("menuitem", name="View", exact=True).click()
+            page.get_by_role("menuitem", name="Show ocman Panel").click()
+        else:
+            page.locator(".jp-SideBar [data-id='ocman-panel']").click()
+        page.locator(".ocman-Panel").wait_for()
+        yield page, faults
+
+
+@contextlib.contextmanager
+def themed(browser: Any, lab: Lab, address: str, theme: str) -> Iterator[tuple[Any, Faults]]:
+    """A page in a theme, with axe in it."""
     if not AXE.exists():
         pytest.fail("axe-core is not there: run `jlpm install` in labextension/.")
-    choose_theme(lab, request.param)
-    page, faults = new_page(browser, lab, "lab?reset")
+    choose_theme(lab, theme)
+    page, faults = new_page(browser, lab, address)
     try:
-        expect(page.locator("body")).to_have_attribute("data-jp-theme-name", request.param, timeout=30_000)
-        page.locator(".jp-SideBar [data-id='ocman-panel']").click()
-        page.locator(".ocman-Panel").wait_for()
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-name", theme, timeout=30_000)
         page.add_script_tag(path=AXE)
         yield page, faults
     finally:
@@ -105,6 +133,7 @@ def work(lab: Lab, themed_page: tuple[Any, Faults]) -> Iterator[Any]:
     lab.show(panel, "work")
     yield panel
     tidy(page)
+    faults.found = [fault for fault in faults.found if fault != NOTEBOOKS_OWN]
     faults.none()
 
 
@@ -147,16 +176,20 @@ def test_a_diff(lab: Lab, work: Any) -> None:
     page = work.page
     lab.scene("differ", items=[LOADER, NOTEBOOK, IMAGE, HUGE])
     choose(row(work, "Worktree fix-loader"), "Show Diff")
-    diff = page.get_by_role("tabpanel", name="Diff fix-loader")
+    diff = page.locator(".ocman-Diff")
     expect(diff.get_by_role("table", name="Lines of src/loader.py")).to_be_visible()
     expect(diff.get_by_text("Code cell 5, modified")).to_be_visible()
     try:
         assert found(page, ".ocman-Diff") == []
-        button(diff, "Side by side").click()
-        expect(diff.get_by_role("columnheader", name="Old text").first).to_be_attached()
-        assert found(page, ".ocman-Diff") == []
+        side_by_side = button(diff, "Side by side")
+        if side_by_side.count():  # beside the document of Notebook 7 it is too narrow for that
+            side_by_side.click()
+            expect(diff.get_by_role("columnheader", name="Old text").first).to_be_attached()
+            assert found(page, ".ocman-Diff") == []
     finally:
-        page.locator(".lm-TabBar-tab", has_text="Diff ").locator(".lm-TabBar-tabCloseIcon").click()
+        # In Notebook 7 it is no tab.
+        for tab in page.locator(".lm-TabBar-tab", has_text="Diff ").all():
+            tab.locator(".lm-TabBar-tabCloseIcon").click()
 
 
 def test_the_form_of_a_new_worktree_session(work: Any) -> None:
@@ -181,3 +214,20 @@ def test_the_dialog_of_a_removal(lab: Lab, work: Any) -> None:
     assert found(page, ".jp-Dialog") == []
     button(dialog, "Cancel").click()
     expect(dialog).to_have_count(0)
+
+
+@pytest.mark.parametrize(("address", "theme"), [("lab/tree", "JupyterLab Dark"), ("notebooks", "JupyterLab Light")])
+def test_the_panels_of_a_cell(browser: Any, lab: Lab, address: str, theme: str) -> None:
+    notebook(lab, "axe.ipynb", "ocman.SessionPanel(session)", "ocman.Worktrees()")
+    try:
+        with themed(browser, lab, f"{address}/axe.ipynb", theme) as (page, _):
+            run_all(page)
+            panels = page.locator("[class*=ocman-live-]")
+            expect(panels).to_have_count(2)
+            panels.first.locator("textarea").fill("count to three")
+            panels.first.get_by_role("button", name="Send").press("Enter")
+            expect(panels.first.get_by_role("button", name="Always /etc/*")).to_be_enabled()
+            expect(panels.last.get_by_title("Open Fix the loader")).to_be_visible()
+            assert found(page, "[class*=ocman-live-]") == []
+    finally:
+        end_kernels(lab)
