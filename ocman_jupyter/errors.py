@@ -180,7 +180,7 @@ DirectoryMissing = _error(
     "DirectoryMissing",
     "directory_missing",
     409,
-    "The directory of this session is gone.",
+    "The folder of this session is gone.",
     "Make the worktree again, or start a session in another one.",
 )
 NotOurs = _error(
