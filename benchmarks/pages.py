@@ -197,7 +197,14 @@ def _tasks(
             "%",
             runs=repeat,
         ),
+        _lost(lab, case, what),
     ]
+
+
+def _lost(lab: Lab, case: str, what: str) -> Row:
+    """Nobody scrolled: who does not see the end any more has to jump there."""
+    count = lab.page.locator(".ocman-Session:visible .ocman-Jump").count()
+    return Row(case, f"{what}: sessions in sight that no longer follow", count, "", target="= 0", passed=count == 0)
 
 
 def heap(scene: Scene, repeat: int, minute: float = 60, messages: int = 450, count: int = STREAMS) -> list[Row]:
@@ -223,10 +230,11 @@ def heap(scene: Scene, repeat: int, minute: float = 60, messages: int = 450, cou
             lab.page.wait_for_timeout(minute * 1000 / SAMPLES)
             counted.append(lab.collect_garbage())
             scene.say(f"{going.turns} turns, " + ", ".join(f"{counted[-1][name]:,.0f} {name}" for name in _COUNTED))
+        what = f"page left open with {count} streams, {repeat * minute / 60:g} min"
+        lost = _lost(lab, "heap", what)
     half = counted[len(counted) // 2 :]
     third = max(1, len(half) // 3)
-    what = f"page left open with {count} streams, {repeat * minute / 60:g} min"
-    return [
+    growths = [
         at_most_times(
             "heap",
             f"{what}: {word} in the last sixth",
@@ -239,6 +247,7 @@ def heap(scene: Scene, repeat: int, minute: float = 60, messages: int = 450, cou
         )
         for name, (word, scale, unit) in _COUNTED.items()
     ]
+    return [*growths, lost]
 
 
 def _read_earlier(lab: Lab) -> None:

@@ -43,11 +43,11 @@ def test_a_session_is_opened(stage: Scene) -> None:
 
 def test_sessions_stream(stage: Scene) -> None:
     rows = pages.streams(stage, 1, seconds=2)
-    assert [row.target for row in rows] == ["≤ 100 ms", "", "", ""] * 2
+    assert [row.target for row in rows] == ["≤ 100 ms", "", "", "", "= 0"] * 2
     assert all(0 < row.ours < 100 for row in rows if row.unit == "%")
 
 
 def test_a_page_is_left_open(stage: Scene) -> None:
-    heap, nodes, listeners = pages.heap(stage, 1, minute=3, messages=120, count=2)
+    heap, nodes, listeners, lost = pages.heap(stage, 1, minute=3, messages=120, count=2)
     assert heap.ours > 1 and nodes.ours > 1_000 and listeners.ours > 100
-    assert {row.target for row in (heap, nodes, listeners)} == {"≤ 1.05 ×"}
+    assert {row.target for row in (heap, nodes, listeners)} == {"≤ 1.05 ×"} and lost.target == "= 0"
