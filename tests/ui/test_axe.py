@@ -81,6 +81,7 @@ SAID: list[dict[str, Any]] = [
     params=[
         ("lab?reset", "JupyterLab Light"),
         ("lab?reset", "JupyterLab Dark"),
+        ("lab?reset", "JupyterLab Dark High Contrast"),
         ("tree", "JupyterLab Light"),
         ("tree", "JupyterLab Dark"),
     ],

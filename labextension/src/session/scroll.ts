@@ -90,8 +90,10 @@ export class ScrollKeeper implements IDisposable {
 
   private _record(): void {
     const { scrollTop, scrollHeight, clientHeight } = this._scroller;
+    // The end may have moved on since the view was scrolled there: it is left by scrolling up only.
+    const isLeft = !this._atEnd || scrollTop < this._top - 1;
     this._top = scrollTop;
-    this._atEnd = scrollHeight - scrollTop - clientHeight <= SLACK;
+    this._atEnd = scrollHeight - scrollTop - clientHeight <= SLACK || !isLeft;
     this._anchor = this._onTop();
     this._offset = this._anchor ? this._offsetOf(this._anchor) : 0;
   }
