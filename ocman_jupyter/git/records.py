@@ -113,6 +113,15 @@ class Warned(NamedTuple):
     message: str
 
 
+class Carried(BaseModel):
+    """An ignored file that came, or would come, from the main checkout; or all of a folder."""
+
+    path: str
+    """Below the top of the worktree; of a folder with a slash where only the files in it are meant."""
+    bytes: int | None
+    how: Literal["copy", "link"]
+
+
 @dataclass(frozen=True)
 class Plan:
     """What ``add`` would do."""
