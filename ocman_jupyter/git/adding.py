@@ -21,11 +21,12 @@ from ocman_jupyter.errors import (
     WorktreeLocked,
 )
 from ocman_jupyter.git import half_made, made
+from ocman_jupyter.git.carry import Carry, CarryPlan
 from ocman_jupyter.git.checkouts import INITIALIZING, Checkout, checkouts, current_branch
 from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.lock import only_one
 from ocman_jupyter.git.made import Made
-from ocman_jupyter.git.making import Making, Progress, Raced, added_by, cannot_make
+from ocman_jupyter.git.making import Making, Progress, Raced, added_by, cannot_make, carried_to
 from ocman_jupyter.git.names import check_branch, conflict, distinct_slug, slug
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Plan, Warned
@@ -61,15 +62,25 @@ class Adding:
     def __init__(self, git: Git, store: Store, settings: OcmanSettings, repositories: Repositories) -> None:
         self._git, self._store, self._settings = git, store, settings
         self._repositories = repositories
+        self._carry = Carry(git)
 
     # --- plan: reads only -------------------------------------------------------------------
 
     async def plan(
-        self, repository: Repository, branch: str, base: str | None = None, new_branch: bool | None = None
+        self,
+        repository: Repository,
+        branch: str,
+        base: str | None = None,
+        new_branch: bool | None = None,
+        carry: bool = True,
     ) -> Plan:
         """What :meth:`add` would do.  Raises its typed errors; changes nothing."""
         await self._readable_name(branch)
-        return await self._decide(repository, branch, base, new_branch, await self._see(repository, branch))
+        plan = await self._decide(repository, branch, base, new_branch, await self._see(repository, branch))
+        if plan.reused or not carry:
+            return plan
+        carried = await self._carry.plan(repository)
+        return replace(plan, carry=carried.told, warnings=[*plan.warnings, *carried.warnings])
 
     async def _see(self, repository: Repository, branch: str, quickly: bool = False) -> Seen:
         """``quickly``: what git itself will verify when the worktree is made is not verified before."""
@@ -215,6 +226,7 @@ class Adding:
         base: str | None = None,
         new_branch: bool | None = None,
         progress: Progress | None = None,
+        carry: bool = True,
     ) -> Added:
         """Make the worktree of ``branch``, or find the one that is there.
 
@@ -242,20 +254,41 @@ class Adding:
                     repository, branch, base, None if completed and new_branch else new_branch, seen
                 )
                 if plan.reused:
-                    if completed is None:
-                        return added_by(plan, reused=True)
-                    existed = not completed.branch_made
-                    warned = [w for w in plan.warnings if w.code != "base_ignored"]
-                    return replace(added_by(plan), branch_existed=existed, warnings=warned)
+                    row = seen.rows.get(plan.worktree_path)
+                    interrupted = row is not None and row.state == "carrying"
+                    found = added_by(plan, reused=True)
+                    if completed is not None:
+                        warned = [w for w in plan.warnings if w.code != "base_ignored"]
+                        found = replace(
+                            found, reused=False, branch_existed=not completed.branch_made, warnings=warned
+                        )
+                    if row is None or not interrupted:
+                        return found
+                    return carried_to(found, await self._carried(repository, row, carry, progress, resumes=True))
                 base_told = asyncio.ensure_future(self._dated(repository, plan.base))
                 try:
-                    return await Making(self._git, self._store, repository, plan, base_told).run(progress)
+                    return await Making(
+                        self._git, self._store, repository, plan, base_told,
+                        lambda row: self._carried(repository, row, carry, progress),
+                    ).run(progress)  # fmt: skip
                 except Raced as raced:
                     if attempt == _ATTEMPTS - 1:
                         raise raced.error from None
                 finally:
                     base_told.cancel()
             raise AssertionError("unreachable")
+
+    async def _carried(
+        self, repository: Repository, row: Made, carry: bool, progress: Progress | None, resumes: bool = False
+    ) -> CarryPlan:
+        """Carry ignored files to the worktree of ``row``, which is finished then."""
+        plan = await self._carry.plan(repository) if carry else CarryPlan(repository.root)
+        if plan:
+            # Killed meanwhile, the next call goes on.
+            await made.save(self._store, replace(row, state="carrying"))
+            plan = await self._carry.carry(plan, row.path, progress, resumes)
+        await made.save(self._store, replace(row, state="made"))
+        return plan
 
     async def _dated(self, repository: Repository, base: Base | None) -> Base | None:
         """``base`` with the age of its commit, where that is not known yet."""

@@ -15,12 +15,14 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ocman_jupyter.errors import OcmanError
 from ocman_jupyter.git.command import Git
-from ocman_jupyter.git.paths import is_within, shown
+from ocman_jupyter.git.paths import is_within, shown, size_of
 from ocman_jupyter.git.records import Carried, Warned
+from ocman_jupyter.git.repository import Repository
 
 INCLUDE, LINK = ".worktreeinclude", ".worktreelink"
 Progress = Callable[[str, "float | None"], None]
@@ -46,6 +48,15 @@ class CarryPlan:
     links: dict[str, int] = field(default_factory=dict)
     """Bytes by path of files and folders that are linked."""
     warnings: list[Warned] = field(default_factory=list)
+
+    made: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    """What was made, and how it was then."""
+    folders: list[str] = field(default_factory=list)
+    """Folders that were made, the outer ones first."""
+
+    def __bool__(self) -> bool:
+        """Is there anything to do or to say?"""
+        return bool(self.copies or self.links or self.warnings)
 
     @property
     def told(self) -> list[Carried]:
@@ -74,8 +85,18 @@ class Carry:
     def __init__(self, git: Git) -> None:
         self._git = git
 
-    async def plan(self, source: str) -> CarryPlan:
-        """What the checkout ``source`` would give to a new worktree.  No process where it has neither file."""
+    async def plan(self, repository: Repository) -> CarryPlan:
+        """What the main checkout would give to a new worktree.  No process where it has neither file.
+
+        Of a bare repository: the checkout that it was asked from.  What git cannot tell is a warning.
+        """
+        source = repository.toplevel if repository.bare else repository.root
+        try:
+            return await self._plan(source)
+        except OcmanError as error:
+            return CarryPlan(source, warnings=[Warned("carry_failed", f"Nothing was carried: {error}")])
+
+    async def _plan(self, source: str) -> CarryPlan:
         has_include, has_link = await self._git.disk(
             lambda: [os.path.isfile(os.path.join(source, name)) for name in (INCLUDE, LINK)]
         )
@@ -129,7 +150,7 @@ class Carry:
             )
         links = {name: plan.links[name] for name in work.links if name in work.done}
         copies = {name: size for name, size in plan.copies.items() if name in work.done}
-        return CarryPlan(plan.source, copies, links, warnings)
+        return CarryPlan(plan.source, copies, links, warnings, work.made, work.folders)
 
     async def _finish(self, work: _Work, progress: Progress | None) -> None:
         task = asyncio.ensure_future(self._git.disk(work.run))
@@ -143,7 +164,7 @@ class Carry:
             while not task.done():
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait({task})
-            await asyncio.shield(self._git.disk(work.take_back))
+            await asyncio.shield(self._git.disk(take_back, work.target, work.made, work.folders))
             raise
         task.result()
 
@@ -185,8 +206,6 @@ def _beyond_links(top: str, names: Iterable[str]) -> set[str]:
 
 
 def _sizes(source: str, files: Iterable[str], links: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
-    from ocman_jupyter.git.losses import size_of
-
     copies = {}
     for name in files:
         with contextlib.suppress(OSError):
@@ -221,7 +240,7 @@ class _Work:
     def __init__(
         self, source: str, target: str, copies: dict[str, int], links: dict[str, bool], resumes: bool
     ) -> None:
-        self._source, self._target = source, target
+        self._source, self.target = source, target
         self._copies = copies
         self.links = links
         """Path → whether it has to stay a folder (git ignores only a folder of this name): its entries are linked."""
@@ -230,8 +249,8 @@ class _Work:
         self._bytes = 0
         self._all = sum(copies.values()) or 1
         self.done: set[str] = set()
-        self._made: list[tuple[str, tuple[int, ...]]] = []
-        self._folders: list[str] = []
+        self.made: list[tuple[str, tuple[int, ...]]] = []
+        self.folders: list[str] = []
         self._failed: dict[str, list[str]] = {}
         self._full = False
         self.cancelled = threading.Event()
@@ -263,17 +282,6 @@ class _Work:
     def _stopped(self) -> bool:
         return self._full or self.cancelled.is_set()
 
-    def take_back(self) -> None:
-        """Delete what was made and is still as it was made."""
-        for name, identity in self._made:
-            path = os.path.join(self._target, name)
-            with contextlib.suppress(OSError):
-                if _identity(os.lstat(path)) == identity:
-                    os.unlink(path)
-        for name in reversed(self._folders):
-            with contextlib.suppress(OSError):
-                os.rmdir(os.path.join(self._target, name))
-
     # --- the deeds -------------------------------------------------------------------------------
 
     def _attempt(self, name: str, deed: Callable[[], None]) -> None:
@@ -298,7 +306,7 @@ class _Work:
         if self._stopped:
             return
         try:
-            with self._open(self._source, folder) as source, self._open(self._target, folder, make=True) as target:
+            with self._open(self._source, folder) as source, self._open(self.target, folder, make=True) as target:
                 for name in names:
                     if self._stopped:
                         return
@@ -321,7 +329,7 @@ class _Work:
                 if make:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, dir_fd=place)
-                        self._folders.append(path)
+                        self.folders.append(path)
                 below = os.open(part, _FOLDER, dir_fd=place)
                 os.close(place)
                 place = below
@@ -341,7 +349,7 @@ class _Work:
         try:
             for _ in range(_TRIES):
                 with contextlib.suppress(_Changes):
-                    self._made.append((name, self._copy_file(here, target, base)))
+                    self.made.append((name, self._copy_file(here, target, base)))
                     self.done.add(name)
                     return
             raise _Changes
@@ -404,10 +412,10 @@ class _Work:
     def _link(self, name: str, as_folder: bool) -> None:
         origin = os.path.join(self._source, name)
         if not as_folder:
-            with self._open(self._target, os.path.dirname(name), make=True) as target:
+            with self._open(self.target, os.path.dirname(name), make=True) as target:
                 self._symlink(origin, target, name)
             return
-        with self._open(self._target, name, make=True) as target:
+        with self._open(self.target, name, make=True) as target:
             for one in sorted(os.listdir(origin)):
                 with contextlib.suppress(FileExistsError):
                     self._symlink(f"{origin}/{one}", target, f"{name}/{one}")
@@ -416,8 +424,20 @@ class _Work:
     def _symlink(self, origin: str, target: int, name: str) -> None:
         base = os.path.basename(name)
         os.symlink(origin, base, dir_fd=target)
-        self._made.append((name, _identity(os.stat(base, dir_fd=target, follow_symlinks=False))))
+        self.made.append((name, _identity(os.stat(base, dir_fd=target, follow_symlinks=False))))
         self.done.add(name)
+
+
+def take_back(worktree: str, made: Iterable[tuple[str, tuple[int, ...]]], folders: Sequence[str]) -> None:
+    """Delete what was carried to ``worktree`` and is still as it was made."""
+    for name, identity in made:
+        path = os.path.join(worktree, name)
+        with contextlib.suppress(OSError):
+            if _identity(os.lstat(path)) == identity:
+                os.unlink(path)
+    for name in reversed(folders):
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(worktree, name))
 
 
 def _identity(info: os.stat_result) -> tuple[int, ...]:

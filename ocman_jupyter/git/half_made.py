@@ -71,7 +71,7 @@ async def complete(
     row: Made,
     progress: Callable[[str, float | None], None] | None,
 ) -> Made | None:
-    """Bring a making that was cut short to its end; its row when the worktree is complete now.
+    """Bring a making that was cut short to its end; its row when the worktree is complete but for what is carried.
 
     To be called with the lock held: then whoever began it is dead, but its git may live on.
     """
@@ -83,7 +83,7 @@ async def complete(
     if place.admin is None:
         return None
     if not place.initializing:
-        await made.save(store, replace(row, state="made"))
+        await made.save(store, replace(row, state="carrying"))
         return row if place.finished else None
     if not place.on_branch:
         await take_back(git, repository, row.path, row.branch, row.created)
@@ -91,7 +91,7 @@ async def complete(
     if progress:
         progress("Completing a worktree that was left half-made", None)
     await _restore(git, row.path, place.admin)
-    await made.save(store, replace(row, state="made"))
+    await made.save(store, replace(row, state="carrying"))
     return row
 
 

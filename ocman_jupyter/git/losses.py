@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
@@ -14,7 +13,7 @@ from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.history import History
 from ocman_jupyter.git.links import link_of, read_line
 from ocman_jupyter.git.made import Made
-from ocman_jupyter.git.paths import shown
+from ocman_jupyter.git.paths import shown, size_of
 from ocman_jupyter.git.records import Item, Reason, Worktree
 from ocman_jupyter.git.refs import HEADS, BaseChoice, commits, read_refs
 from ocman_jupyter.git.repository import Repository
@@ -345,23 +344,3 @@ async def _are_squashed(git: Git, repository: Repository, heads: set[str], row: 
 def _sized(top: str, names: list[str]) -> list[Item]:
     """Each with its size on disk, links not followed; ``None`` for what is not there or holds no file."""
     return [Item(name, size_of(os.path.join(top, name.rstrip("/")))) for name in names]
-
-
-def size_of(path: str) -> int | None:
-    """Bytes of a file, or of all files in a folder; ``None`` when there is no file.  Raises ``OSError``."""
-    try:
-        info = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISDIR(info.st_mode):
-        return info.st_size
-    total: int | None = None
-    folders = [path]
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                else:
-                    total = (total or 0) + entry.stat(follow_symlinks=False).st_size
-    return total

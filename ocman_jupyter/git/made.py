@@ -13,7 +13,7 @@ _COLUMNS = "path, identity, branch, branch_made, base_ref, base_sha, state, crea
 
 @dataclass(frozen=True)
 class Made:
-    """A worktree that ocman made (state ``made``) or began to make (``making``)."""
+    """A worktree that ocman made (state ``made``), began to make (``making``), or carries files to (``carrying``)."""
 
     path: str
     identity: str

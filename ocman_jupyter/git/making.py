@@ -11,10 +11,12 @@ import stat
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from ocman_jupyter.errors import BranchCheckedOut, ForbiddenPath, OcmanError, PathConflict
 from ocman_jupyter.git import half_made, made
+from ocman_jupyter.git.carry import CarryPlan, Progress, take_back
 from ocman_jupyter.git.checkouts import checkouts
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.links import link_stamp
@@ -26,8 +28,6 @@ from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.store import Store
 
 T = TypeVar("T")
-Progress = Callable[[str, "float | None"], None]
-"""Called with a short sentence and, where it is known, the fraction that is done (0–1)."""
 _ANY = range(-255, 256)
 _LOCK_TRIES = 5
 _LOCK_PAUSE = 0.1
@@ -56,6 +56,16 @@ def added_by(plan: Plan, reused: bool = False) -> Added:
         branch_existed=plan.branch_existed,
         recreated=plan.recreate,
         warnings=plan.warnings,
+    )
+
+
+def carried_to(added: Added, carried: CarryPlan) -> Added:
+    """``added`` with what was carried to it."""
+    return replace(
+        added,
+        warnings=[*added.warnings, *carried.warnings],
+        carried=carried.told,
+        take_back_carried=partial(take_back, added.path, carried.made, carried.folders),
     )
 
 
@@ -89,6 +99,8 @@ class Making:
     plan: Plan
     base: Awaitable[Base | None]
     """The plan's, with what is found out of it meanwhile."""
+    carries: Callable[[Made], Awaitable[CarryPlan]]
+    """Carries ignored files to the worktree of a row."""
     began: float = field(default_factory=time.time)
     made_folders: list[str] = field(default_factory=list)
     empty_folder_mode: int | None = None
@@ -151,8 +163,8 @@ class Making:
             done = await self._git_add(False, progress)
         await self._read_back(done)
         base = await self.base
-        await made.save(self.store, replace(row, state="made"))
-        return replace(added_by(plan), base=base, stamp=self.stamp, warnings=[*plan.warnings, *self.warnings])
+        added = carried_to(added_by(plan), await self.carries(row))
+        return replace(added, base=base, stamp=self.stamp, warnings=[*self.warnings, *added.warnings])
 
     async def _git_add(self, with_branch: bool, progress: Progress | None) -> Completed:
         plan = self.plan

@@ -1,8 +1,9 @@
-"""Paths compared by their components, and shown to people."""
+"""Paths compared by their components, shown to people, and what lies there measured."""
 
 from __future__ import annotations
 
 import os
+import stat
 
 
 def is_within(path: str, folder: str) -> bool:
@@ -17,3 +18,23 @@ def shown(path: str) -> str:
     except UnicodeEncodeError:
         return os.fsencode(path).decode("utf-8", "backslashreplace")
     return path
+
+
+def size_of(path: str) -> int | None:
+    """Bytes of a file, or of all files in a folder; ``None`` when there is no file.  Raises ``OSError``."""
+    try:
+        info = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISDIR(info.st_mode):
+        return info.st_size
+    total: int | None = None
+    folders = [path]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    total = (total or 0) + entry.stat(follow_symlinks=False).st_size
+    return total

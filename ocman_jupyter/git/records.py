@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -118,8 +119,12 @@ class Carried(BaseModel):
 
     path: str
     """Below the top of the worktree; of a folder with a slash where only the files in it are meant."""
-    bytes: int | None
+    bytes: int
     how: Literal["copy", "link"]
+
+
+def _nothing_carried() -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,7 @@ class Plan:
     resumes: bool = False
     """The branch is there already: an earlier call of ours made it and was cut short."""
     warnings: list[Warned] = field(default_factory=list)
+    carry: list[Carried] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -150,8 +156,11 @@ class Added:
     branch_existed: bool
     recreated: bool = False
     stamp: tuple[object, ...] | None = None
-    """``checkouts.link_stamp`` of a worktree that was made and read back just now."""
+    """``links.link_stamp`` of a worktree that was made and read back just now."""
     warnings: list[Warned] = field(default_factory=list)
+    carried: list[Carried] = field(default_factory=list)
+    take_back_carried: Callable[[], None] = _nothing_carried
+    """Deletes what was carried just now and is still as it was made."""
 
 
 class Item(NamedTuple):

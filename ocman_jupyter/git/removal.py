@@ -13,10 +13,10 @@ from ocman_jupyter.git.adding import together
 from ocman_jupyter.git.checkouts import Checkout, checkouts
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.lock import only_one
-from ocman_jupyter.git.losses import Loss, losses, size_of
+from ocman_jupyter.git.losses import Loss, losses
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.names import slug
-from ocman_jupyter.git.paths import is_within, shown
+from ocman_jupyter.git.paths import is_within, shown, size_of
 from ocman_jupyter.git.records import Item, Reason, Rescued, Worktree
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository

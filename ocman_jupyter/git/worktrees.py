@@ -194,10 +194,15 @@ class Worktrees:
     # --- plan and add -----------------------------------------------------------------------------
 
     async def plan(
-        self, repository: Repository, branch: str, base: str | None = None, new_branch: bool | None = None
+        self,
+        repository: Repository,
+        branch: str,
+        base: str | None = None,
+        new_branch: bool | None = None,
+        carry: bool = True,
     ) -> Plan:
         """What :meth:`add` would do; changes nothing.  See ``Adding.plan`` for its errors."""
-        return await self._adding.plan(repository, branch, base, new_branch)
+        return await self._adding.plan(repository, branch, base, new_branch, carry)
 
     async def add(
         self,
@@ -206,9 +211,10 @@ class Worktrees:
         base: str | None = None,
         new_branch: bool | None = None,
         progress: Progress | None = None,
+        carry: bool = True,
     ) -> Added:
         """Make the worktree of a branch, or find the one there.  See ``Adding.add`` for its errors."""
-        added = await self._adding.add(repository, branch, base, new_branch, progress)
+        added = await self._adding.add(repository, branch, base, new_branch, progress, carry)
         if added.stamp is not None:
             self._verified[added.path] = added.stamp
         return added

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, Field
 
 from ..git import records as git
-from ..git.records import Base, Diff
+from ..git.records import Base, Carried, Diff
 from .request import Request
 
 LOCAL = "local"
@@ -213,12 +213,6 @@ class WorktreeList(BaseModel):
 class Notice(BaseModel):
     code: str
     message: str
-
-
-class Carried(BaseModel):
-    path: str
-    bytes: int
-    how: Literal["copy", "link"]
 
 
 class Setup(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sys
 import threading
 from pathlib import Path
 
@@ -38,8 +39,12 @@ def make(repository, git, domain):
 
 async def both(carry, domain, root: Path, branch: str = "x", **options) -> tuple[Path, object]:
     """A new worktree, and what was carried to it."""
-    added = await domain.add(root, branch)
-    return Path(added.path), await carry.carry(await carry.plan(str(root)), added.path, **options)
+    added = await domain.add(root, branch, carry=False)
+    return Path(added.path), await carry.carry(await planned(domain, carry, root), added.path, **options)
+
+
+async def planned(domain, carry, root: Path) -> carrying.CarryPlan:
+    return await carry.plan(await domain.resolve(root))
 
 
 def codes(plan) -> list[str]:
@@ -65,14 +70,15 @@ async def test_files_that_match_and_are_ignored_come_along(carry, domain, make, 
 
 async def test_without_the_files_no_process_runs(carry, domain, make):
     root = make({"data/a.csv": "1\n"})
+    await domain.resolve(root)
     before = domain.git.started
-    plan = await carry.plan(str(root))
+    plan = await planned(domain, carry, root)
     assert (plan.told, domain.git.started) == ([], before)
 
 
-async def test_the_plan_changes_nothing_and_says_sizes(carry, make):
+async def test_the_plan_changes_nothing_and_says_sizes(carry, domain, make):
     root = make({f"data/{n}/{m}.csv": "12345\n" for n in range(30) for m in range(10)}, include="data/\n")
-    plan = await carry.plan(str(root))
+    plan = await planned(domain, carry, root)
     assert len(plan.copies) == 300
     assert len(plan.told) == 30 and (plan.told[0].path, plan.told[0].bytes) == ("data/0/", 60)
     assert not (root.parent / ".worktrees").exists()
@@ -80,12 +86,12 @@ async def test_the_plan_changes_nothing_and_says_sizes(carry, make):
 
 async def test_what_is_there_is_never_touched(carry, domain, make):
     root = make({".env": "theirs\n", "data/a.csv": "theirs\n"}, include=".env\n*.csv\n")
-    added = await domain.add(root, "x")
+    added = await domain.add(root, "x", carry=False)
     place = Path(added.path)
     (place / ".env").write_text("mine\n")
     (place / "data").mkdir()
     (place / "data/a.csv").symlink_to("nowhere")
-    done = await carry.carry(await carry.plan(str(root)), added.path)
+    done = await carry.carry(await planned(domain, carry, root), added.path)
     assert (done.told, done.warnings) == ([], [])
     assert (place / ".env").read_text() == "mine\n" and os.readlink(place / "data/a.csv") == "nowhere"
 
@@ -98,9 +104,9 @@ async def test_what_this_branch_tracks_or_does_not_ignore_is_not_carried(carry, 
     git(root, "-c", "user.name=T", "-c", "user.email=t@e", "commit", "-qm", "2")
     git(root, "checkout", "-q", "main")
     (root / "kept.csv").write_text("main's\n")
-    added = await domain.add(root, "x", base="other")
+    added = await domain.add(root, "x", base="other", carry=False)
     Path(added.path, "kept.csv").unlink()
-    done = await carry.carry(await carry.plan(str(root)), added.path)
+    done = await carry.carry(await planned(domain, carry, root), added.path)
     assert done.told == [] and codes(done) == ["carry_not_ignored"]
     assert sorted(os.listdir(added.path)) == [".git", ".gitignore", "README.md"]
 
@@ -114,9 +120,9 @@ async def test_links_are_not_followed_out_of_either_side(carry, domain, make, gi
     (root / "data/up.csv").symlink_to("../../../outside/secret.csv")
     (root / "data/loop.csv").symlink_to("loop.csv")
     (root / "data/beside.csv").symlink_to("in.csv")
-    added = await domain.add(root, "x")
+    added = await domain.add(root, "x", carry=False)
     place = Path(added.path)
-    done = await carry.carry(await carry.plan(str(root)), added.path)
+    done = await carry.carry(await planned(domain, carry, root), added.path)
     assert {one.path for one in done.told} == {
         "data/away", "data/beside.csv", "data/in.csv", "data/loop.csv", "data/up.csv"
     }  # fmt: skip
@@ -125,7 +131,7 @@ async def test_links_are_not_followed_out_of_either_side(carry, domain, make, gi
     assert os.readlink(place / "data/up.csv") == os.path.normpath(root / "data/../../../outside/secret.csv")
     shutil.rmtree(place / "data")
     (place / "data").symlink_to(outside)
-    done = await carry.carry(await carry.plan(str(root)), added.path)
+    done = await carry.carry(await planned(domain, carry, root), added.path)
     assert done.told == [] and codes(done) == ["carry_failed"]
     assert sorted(os.listdir(outside)) == ["secret.csv"]
 
@@ -219,7 +225,7 @@ async def test_a_file_that_changes_while_it_is_copied_is_not_left_mixed(carry, d
 
 async def test_cancelled_it_takes_back_what_it_made(carry, domain, make, monkeypatch):
     root = make({f"data/{n}.csv": "1\n" for n in range(50)}, include="data/\n")
-    added = await domain.add(root, "x")
+    added = await domain.add(root, "x", carry=False)
     reached, go = threading.Event(), threading.Event()
     copy = carrying._Work._copy
 
@@ -230,7 +236,7 @@ async def test_cancelled_it_takes_back_what_it_made(carry, domain, make, monkeyp
             go.wait(20)
 
     monkeypatch.setattr(carrying._Work, "_copy", slow)
-    task = asyncio.ensure_future(carry.carry(await carry.plan(str(root)), added.path))
+    task = asyncio.ensure_future(carry.carry(await planned(domain, carry, root), added.path))
     await asyncio.to_thread(reached.wait, 20)
     mine = Path(added.path, "data/0.csv")
     if mine.exists():
@@ -246,12 +252,12 @@ async def test_cancelled_it_takes_back_what_it_made(carry, domain, make, monkeyp
 
 async def test_after_a_kill_torn_files_are_completed_and_others_kept(carry, domain, make):
     root = make({"data/a.csv": "12345\n", "data/b.csv": "12345\n", "data/c.csv": "12345\n"}, include="data/\n")
-    added = await domain.add(root, "x")
+    added = await domain.add(root, "x", carry=False)
     data = Path(added.path, "data")
     data.mkdir()
     (data / "a.csv").write_text("12")
     (data / "b.csv").write_text("other")
-    done = await carry.carry(await carry.plan(str(root)), added.path, resumes=True)
+    done = await carry.carry(await planned(domain, carry, root), added.path, resumes=True)
     assert [path.read_text() for path in sorted(data.iterdir())] == ["12345\n", "other", "12345\n"]
     assert [one.path for one in done.told] == ["data/a.csv", "data/c.csv"]
 
@@ -285,3 +291,92 @@ async def test_it_says_how_far_it_is(carry, domain, make, monkeypatch):
     monkeypatch.setattr(carrying._Work, "_copy", slow)
     await both(carry, domain, root, progress=progress)
     assert said[0] == 0.5
+
+
+# --- as a part of making a worktree --------------------------------------------------------------
+
+
+async def test_a_new_worktree_gets_them_and_a_reused_one_does_not(domain, make, git):
+    root = make({".env": "KEY=1\n", "data/a.csv": "1\n"}, include=".env\n", link="/data/\n")
+    plan = await domain.worktrees.plan(await domain.resolve(root), "x")
+    added = await domain.add(root, "x")
+    assert plan.carry == added.carried
+    assert [(one.path, one.how) for one in added.carried] == [("data", "link"), (".env", "copy")]
+    Path(added.path, ".env").unlink()
+    again = await domain.add(root, "x")
+    assert again.reused and again.carried == [] and not Path(added.path, ".env").exists()
+    without = await domain.add(root, "y", carry=False)
+    assert without.carried == [] and not Path(without.path, ".env").exists()
+
+
+async def test_a_worktree_that_was_missing_gets_them_again(domain, make):
+    root = make({".env": "KEY=1\n"}, include=".env\n")
+    added = await domain.add(root, "x")
+    shutil.rmtree(added.path)
+    assert [one.path for one in (await domain.add(root, "x")).carried] == [".env"]
+
+
+async def test_a_create_that_is_cancelled_while_it_carries_leaves_nothing(domain, make, git, monkeypatch):
+    root = make({f"data/{n}.csv": "1\n" for n in range(20)}, include="data/\n")
+    reached, go = threading.Event(), threading.Event()
+    copy = carrying._Work._copy
+
+    def slow(self, source, target, name):
+        copy(self, source, target, name)
+        reached.set()
+        go.wait(20)
+
+    monkeypatch.setattr(carrying._Work, "_copy", slow)
+    task = asyncio.ensure_future(domain.add(root, "x"))
+    await asyncio.to_thread(reached.wait, 20)
+    task.cancel()
+    asyncio.get_running_loop().call_later(0.05, go.set)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not (root.parent / ".worktrees").exists() and git(root, "branch", "--list", "x") == ""
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from ocman_jupyter.git import carry
+from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.worktrees import Worktrees
+from ocman_jupyter.settings import OcmanSettings
+from ocman_jupyter.store import Store
+
+data, root, after = sys.argv[1], sys.argv[2], int(sys.argv[3])
+settings = OcmanSettings(data_dir=data)
+git, store = Git(settings), Store(Path(data) / "state.db")
+worktrees = Worktrees(git, store, settings)
+write, count = os.write, 0
+
+def killing(file, content):
+    global count
+    if bytes(content).startswith(b"carried"):
+        count += 1
+        if count > after:
+            write(file, bytes(content)[:3])
+            os.kill(os.getpid(), signal.SIGKILL)
+    return write(file, content)
+
+carry.os.write, carry._FICLONE = killing, 0
+
+async def main():
+    await worktrees.add(await worktrees.repositories.resolve(root), "x")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("after", [0, 3])
+async def test_killed_while_it_carries_the_next_call_goes_on(domain, make, after):
+    root = make({f"data/{n}.csv": f"carried {n}\n" for n in range(6)}, include="data/\n")
+    arguments = [domain.settings.data_dir, str(root), str(after)]
+    killed = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, *arguments)
+    assert await killed.wait() == -9
+    added = await domain.add(root, "x")
+    assert added.reused and len(added.carried) == 6 - after
+    for number in range(6):
+        assert Path(added.path, f"data/{number}.csv").read_text() == f"carried {number}\n"
+    assert (await domain.add(root, "x")).carried == []

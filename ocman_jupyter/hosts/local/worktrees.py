@@ -83,7 +83,9 @@ class Worktrees:
     async def plan(self, request: WorktreeRequest) -> WorktreePlan:
         """What `create` would do; nothing is changed."""
         repository = await self._parts.repository(request.directory)
-        plan = await self._parts.worktrees.plan(repository, request.branch, request.base, request.new_branch)
+        plan = await self._parts.worktrees.plan(
+            repository, request.branch, request.base, request.new_branch, request.carry
+        )
         warnings = [Notice(code=w.code, message=w.message) for w in plan.warnings]
         return WorktreePlan(
             worktree_path=plan.worktree_path,
@@ -91,6 +93,7 @@ class Worktrees:
             base=plan.base,
             reused=plan.reused,
             branch_existed=plan.branch_existed,
+            carry=plan.carry,
             warnings=warnings,
         )
 
@@ -114,11 +117,13 @@ class Worktrees:
         wanted = request.session != "none"
         if wanted and not self._feeds.warm(repository.common_dir):
             # What is not valid must not launch anything, and a launch that fails must leave nothing behind.
-            await self._parts.worktrees.plan(repository, request.branch, request.base, request.new_branch)
+            await self._parts.worktrees.plan(
+                repository, request.branch, request.base, request.new_branch, carry=False
+            )
             await self._feeds.ensure(repository, progress)
         for attempt in range(ATTEMPTS):
             added = await self._parts.worktrees.add(
-                repository, request.branch, request.base, request.new_branch, progress=progress
+                repository, request.branch, request.base, request.new_branch, progress, request.carry
             )
             try:
                 return await self._complete(repository, request, added, progress)
@@ -141,6 +146,7 @@ class Worktrees:
             base=added.base,
             reused=added.reused,
             branch_existed=added.branch_existed,
+            carried=added.carried,
             warnings=[Notice(code=w.code, message=w.message) for w in added.warnings],
         )
         if added.recreated:
@@ -173,6 +179,7 @@ class Worktrees:
             return
         # Before it goes: OpenCode may be making the session just now.
         await self._parts.taken_back.add(repository.common_dir, added.path, began)
+        await self._parts.git.disk(added.take_back_carried)
         try:
             _, worktree = await self._parts.worktrees.find(added.path)
             await removal.remove(
