@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.history import History
 from ocman_jupyter.git.links import link_of, read_line
 from ocman_jupyter.git.made import Made
-from ocman_jupyter.git.paths import shown, size_of
+from ocman_jupyter.git.paths import same_content, shown, size_of
 from ocman_jupyter.git.records import Item, Reason, Worktree
 from ocman_jupyter.git.refs import HEADS, BaseChoice, commits, read_refs
 from ocman_jupyter.git.repository import Repository
@@ -24,6 +25,8 @@ _COMMITS_AT_MOST = 1000
 _LOGGED_AT_MOST = 1000
 _SQUASHES_AT_MOST = 50
 _LOG_BYTES_AT_MOST = 1 << 20
+_COMPARED_AT_MOST = 1 << 28
+"""Bytes of ignored files that are compared with those of the main checkout; beyond that all are told."""
 _SHA = r"[0-9a-f]{64}|[0-9a-f]{40}"
 _LOGGED = re.compile(rf"({_SHA}) ({_SHA}) ")
 _REF = re.compile(rf"({_SHA})\s*\Z")
@@ -72,7 +75,7 @@ async def losses(
     if worktree.state == "ok":
         checks += [
             ("uncommitted and untracked files", _changed(git, worktree.path)),
-            ("ignored files", _ignored(git, worktree.path)),
+            ("ignored files", _ignored(git, worktree.path, repository.root)),
             ("hidden changes and submodules", _hidden(git, worktree.path)),
         ]
     elif worktree.state != "missing":
@@ -145,15 +148,46 @@ async def _changed(git: Git, path: str) -> list[Loss]:
     return found
 
 
-async def _ignored(git: Git, path: str) -> list[Loss]:
+async def _ignored(git: Git, path: str, root: str) -> list[Loss]:
+    """Those that are not in the main checkout ``root`` as well, as what was carried from there is."""
     done = await git.run("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--directory", cwd=path)
     names = [name for name in done.text.split("\0") if name]
-    items = [item for item in await git.disk(_sized, path, names) if item.bytes is not None]
+    items = await git.disk(_sized, path, names)
+    kept = await git.disk(_Kept(path, root).of, items) if items else set()
+    items = [item for item in items if item.bytes is not None and item.path not in kept]
     if not items:
         return []
     count = _counted(len(items), "ignored file or folder", "ignored files or folders")
     message = f"{count} that git would delete silently."
     return [Loss("ignored", message, items)]
+
+
+class _Kept:
+    """Which ignored files and folders the main checkout has as well, to the byte."""
+
+    def __init__(self, top: str, root: str) -> None:
+        self._top, self._root = top, root
+        self._left = _COMPARED_AT_MOST
+
+    def of(self, items: list[Item]) -> set[str]:
+        return {item.path for item in items if self._is_kept(item.path.rstrip("/"))}
+
+    def _is_kept(self, name: str) -> bool:
+        here, there = os.path.join(self._top, name), os.path.join(self._root, name)
+        try:
+            mine, theirs = os.lstat(here), os.lstat(there)
+            if stat.S_ISLNK(mine.st_mode):
+                pointing = os.readlink(here)
+                return pointing == there or stat.S_ISLNK(theirs.st_mode) and pointing == os.readlink(there)
+            if stat.S_ISDIR(mine.st_mode):
+                return stat.S_ISDIR(theirs.st_mode) and all(self._is_kept(f"{name}/{one}") for one in os.listdir(here))
+            facts = (mine.st_size, mine.st_mtime_ns)
+            if not stat.S_ISREG(mine.st_mode) or facts != (theirs.st_size, theirs.st_mtime_ns):
+                return False
+            self._left -= mine.st_size
+            return self._left >= 0 and same_content(here, there)
+        except OSError:
+            return False
 
 
 async def _hidden(git: Git, path: str) -> list[Loss]:

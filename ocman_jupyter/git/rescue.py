@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
 
 from ocman_jupyter.errors import PathConflict
-from ocman_jupyter.git.paths import is_within, shown
+from ocman_jupyter.git.paths import is_within, same_content, shown
 from ocman_jupyter.git.records import Rescued
 
 
@@ -99,7 +98,7 @@ def _copy(source: str, goal: str) -> str:
 def _same(one: str, other: str) -> bool:
     if os.path.islink(one) or os.path.islink(other):
         return os.path.islink(one) and os.path.islink(other) and os.readlink(one) == os.readlink(other)
-    return os.path.isfile(other) and filecmp.cmp(one, other, shallow=False)
+    return os.path.isfile(other) and same_content(one, other)
 
 
 def _free(path: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ocman_jupyter.git import carry as carrying
+from ocman_jupyter.git import removal
 from ocman_jupyter.git.carry import Carry
 
 
@@ -334,6 +335,31 @@ async def test_a_create_that_is_cancelled_while_it_carries_leaves_nothing(domain
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not (root.parent / ".worktrees").exists() and git(root, "branch", "--list", "x") == ""
+
+
+async def test_what_the_main_checkout_has_as_well_is_no_loss(domain, make):
+    root = make(
+        {"data/a.csv": "1\n", "data/deep/b.csv": "2\n", ".env": "KEY=1\n", "models/m.bin": "3\n"},
+        include="/data/\n.env\n", link="models/\n", ignore="*.csv\n.env\n/data/\nmodels\n",
+    )  # fmt: skip
+    added = await domain.add(root, "x")
+
+    async def lost() -> list[tuple[str, list[str]]]:
+        repository, worktree = await domain.worktrees.find(added.path)
+        found = await removal.reasons(domain.git, domain.store, repository, worktree)
+        return [(one.code, [item.path for item in one.items]) for one in found]
+
+    assert await lost() == []
+    Path(added.path, ".env").write_text("KEY=2\n")
+    assert await lost() == [("ignored", [".env"])]
+    same = Path(root, ".env").stat()
+    os.utime(added.path + "/.env", ns=(same.st_atime_ns, same.st_mtime_ns))
+    assert await lost() == [("ignored", [".env"])]
+    Path(added.path, "data/deep/result.csv").write_text("new\n")
+    assert await lost() == [("ignored", [".env", "data/"])]
+    (root / "data/a.csv").unlink()
+    (root / "models/m.bin").unlink()
+    assert await lost() == [("ignored", [".env", "data/"])]
 
 
 KILLED = """
