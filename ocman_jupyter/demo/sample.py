@@ -27,7 +27,8 @@ How much wheat does a field give, by rain and temperature?  A small project to t
 - `explore.ipynb` – start here
 - `src/harvest/` – loads the measurements and fits a line
 - `tests/` – `python -m unittest discover tests`
-- `data/` – the measurements; git ignores them, as it should with data
+- `data/` – the measurements; git ignores them, as it should with data, and `.worktreeinclude` has them
+  copied to each new worktree
 """
 
 _IGNORE = """\
@@ -211,6 +212,7 @@ def measurements(rows: int = 400) -> str:
 _FILES = {
     "README.md": _README,
     ".gitignore": _IGNORE,
+    ".worktreeinclude": "data/\n",
     "src/harvest/__init__.py": _PACKAGE,
     "src/harvest/load.py": _LOAD,
     "src/harvest/fit.py": _FIT,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+_MOST_CARRIED = 5
 PATCH_CHARACTERS = 50_000
 """How much of a diff's patches is put into the page."""
 
@@ -135,6 +136,7 @@ class WorktreeResult(HasSession):
         base = d.get("base")
         since = f" from {base['ref']} ({base['sha'][:8]})" if base and not d["branch_existed"] else ""
         lines = [f"Worktree {d['branch']} {how}{since}", f"  at {d['worktree_path']}"]
+        lines += carried("carried", d.get("carried"))
         if d.get("session_id"):
             session = d.get("session") or {}
             state = f" — {status(session['status'])}" if session.get("status") else ""
@@ -156,6 +158,17 @@ class WorktreeResult(HasSession):
         return self._panel.show(self._repr_html_(), repr(self))
 
 
+def carried(verb: str, files: list[Json] | None) -> list[str]:
+    """Lines about ignored files that come along."""
+    files = files or []
+    how = {"copy": "copied", "link": "linked"}
+    lines = [f"  {verb} {one['path']} ({size(one['bytes'])}, {how[one['how']]})" for one in files[:_MOST_CARRIED]]
+    rest = files[_MOST_CARRIED:]
+    if rest:
+        lines.append(f"  {verb} {len(rest)} more ({size(sum(one['bytes'] for one in rest))})")
+    return lines
+
+
 class Plan(Answer):
     """What a create would do (``--dry-run``)."""
 
@@ -171,7 +184,7 @@ class Plan(Answer):
         ]
         if base:
             lines.append(f"  from {base['ref']} ({base['sha'][:8]}{old})")
-        lines += [f"  carry {c['path']} ({size(c['bytes'])}, {c['how']})" for c in p.get("carry") or []]
+        lines += carried("carry", p.get("carry"))
         lines += [f"  then run {command}" for command in p.get("setup") or []]
         lines += [f"  ! {warning['message']}" for warning in p.get("warnings") or []]
         return lines

@@ -101,6 +101,8 @@ def test_ctrl_c_ends_jupyter_and_opencode_and_keeps_the_project(running: subproc
         assert client.get("lab").status_code == 200
         made = client.post("api/ocman/worktrees", json={"directory": str(place.project), "branch": "idea"})
         assert made.status_code == 201, made.text
+        assert [one["path"] for one in made.json()["carried"]] == ["data/yields.csv"]
+        assert Path(made.json()["worktree_path"], "data/yields.csv").exists()
     assert len(opencode_processes(place)) == 1
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 0

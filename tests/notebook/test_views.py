@@ -79,7 +79,7 @@ def hostile_views() -> list[views.Answer]:
         views.SessionList({"sessions": [bad_session], "hidden": 1}),
         views.Worktree(bad_tree),
         views.WorktreeList({"repo_root": "/r", "worktrees": [bad_tree], "sessions_elsewhere": []}),
-        views.WorktreeResult(created(branch=HOSTILE, worktree_path=HOSTILE, warnings=warnings)),
+        views.WorktreeResult(created(branch=HOSTILE, worktree_path=HOSTILE, warnings=warnings, carried=plan["carry"])),
         views.Plan({"plan": plan}),
         views.Ask(bad_ask),
         views.AskList({"asks": [bad_ask]}),
@@ -227,3 +227,10 @@ def test_a_report_is_healthy_without_an_error() -> None:
 
 def test_views_are_made_of_json() -> None:
     assert json.dumps(views.WorktreeResult(created()).data)
+
+
+def test_what_came_along_is_said_in_a_few_lines():
+    files = [{"path": f"data/{n}", "bytes": 1000, "how": "copy"} for n in range(7)]
+    text = repr(views.WorktreeResult(created(carried=files)))
+    assert "carried data/0 (1.0 KB, copied)" in text and "carried 2 more (2.0 KB)" in text
+    assert "data/5" not in text

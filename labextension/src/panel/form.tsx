@@ -273,8 +273,8 @@ function PlanText({
           </React.Fragment>
         ))}
       </dl>
-      {plan.warnings?.map(warning => (
-        <div key={warning.code} className="ocman-Warning">
+      {plan.warnings?.map((warning, index) => (
+        <div key={index} className="ocman-Warning">
           {warning.message}
         </div>
       ))}
