@@ -44,7 +44,7 @@ MIGRATIONS: tuple[str, ...] = (
         branch_made INTEGER NOT NULL,   -- 1 = this branch did not exist before
         base_ref TEXT,
         base_sha TEXT,
-        state TEXT NOT NULL,            -- making | made
+        state TEXT NOT NULL,            -- making | carrying | made
         pid INTEGER,                    -- of the git that makes it
         pid_started REAL,
         created REAL NOT NULL
@@ -189,6 +189,10 @@ class Store:
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="ocman-store")
         return await asyncio.get_running_loop().run_in_executor(self._worker, self.transact, work)
+
+    async def version(self) -> int:
+        """A number that is another one once another program has written.  Raises ``StateUnusable``."""
+        return await self.run(lambda db: db.execute("PRAGMA data_version").fetchone()[0])
 
     def close(self) -> None:
         """Close the file; a later call opens it again."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ocman_jupyter.errors import DirectoryMissing, NoSuchSession, OpenCodeUnreachable
-from ocman_jupyter.hosts.host import SessionRequest, WorktreeRequest
+from ocman_jupyter.hosts.host import RemoveRequest, SessionRequest, WorktreeRequest
 from ocman_jupyter.opencode.client import OpenCodeClient
 from tests.live.waiting import answer_of, opencodes
 
@@ -104,3 +104,35 @@ async def test_who_finds_a_folder_gone_or_there_again_tells_everybody(
             await told("directory_missing")
             await host.worktrees.create(WorktreeRequest(directory=str(root), branch="x", session="none"))
             await told("idle")
+
+
+async def test_a_session_in_a_folder_that_was_made_again_is_not_said_to_be_gone(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any
+) -> None:
+    root = repository()
+    request = WorktreeRequest(directory=str(root), branch="x")
+    async with running_host(opencode_binary, root) as host:
+        made = await host.worktrees.create(request)
+        await host.worktrees.remove(RemoveRequest(path=made.worktree_path))
+        await host.worktrees.list(str(root))
+        again = await host.worktrees.create(request)
+        assert again.session is not None and again.session.status == "idle"
+
+
+async def test_what_another_program_launches_is_listened_to(
+    repository: Callable[..., Path], opencode_binary: Path, running_host: Any
+) -> None:
+    """A shell works in process: its OpenCode and its asks are seen by the server that runs already."""
+    root = repository()
+    async with (
+        running_host(opencode_binary) as server,
+        server.events.subscribe() as (_, subscription),
+        running_host(opencode_binary, root, started=False) as shell,
+    ):
+        request = WorktreeRequest(directory=str(root), branch="x", prompt="READ /etc/hostname")
+        made = await shell.worktrees.create(request)
+        seen: set[str] = set()
+        while not {"instance.changed", "ask.created"} <= seen:
+            for event in await asyncio.wait_for(subscription.next(), 60):
+                if event.type != "ask.created" or event.data["session_id"] == made.session_id:
+                    seen.add(event.type)

@@ -23,6 +23,8 @@ from .paths import exists
 log = logging.getLogger(__name__)
 
 IDLE_CHECK_SECONDS = 60.0
+OTHERS_SECONDS = 2.0
+"""How soon what another program launched is listened to."""
 STALE_WARM_UP_SECONDS = 60.0
 """A younger throw-away session may belong to a warm-up of another process that still runs."""
 
@@ -237,11 +239,31 @@ class Feeds:
             log.info("in the background: %s", task.exception())
 
     async def start(self) -> None:
-        """Adopt what runs, then free what is idle from time to time."""
+        """Adopt what runs and what others launch, and free what is idle from time to time."""
         self._parts.background = True
+        version = await self._parts.store.version()
         await self.adopt()
+        self.spawn(self._watch_others(version))
         if self._parts.settings.idle_dispose_after > 0:
             self.spawn(self._watch_idle())
+
+    async def _watch_others(self, version: int) -> None:
+        """Listen to what shells, kernels and other servers of the user launch."""
+        while True:
+            await asyncio.sleep(OTHERS_SECONDS)
+            try:
+                before, version = version, await self._parts.store.version()
+                if version != before and await self._has_unheard():
+                    await self.adopt()
+            except OcmanError as error:
+                log.info("what others launched was not looked for: %s", error)
+
+    async def _has_unheard(self) -> bool:
+        for record in await self._parts.instances.registry.all():
+            feed = self._feeds.get(record.identity)
+            if record.state == "running" and (feed is None or feed.instance.process.pid != record.pid):
+                return True
+        return False
 
     async def _watch_idle(self) -> None:
         every = min(IDLE_CHECK_SECONDS, self._parts.settings.idle_dispose_after)

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ...git.paths import is_within
 from ..host import LossItem, LossReason
 
-
-def occupants(path: str) -> list[LossReason]:
-    """Reasons ``kernel`` and ``process`` for the processes of this user that work inside ``path`` (a real path)."""
+if TYPE_CHECKING:
     import psutil
 
+
+_MOMENT = 0.3
+
+
+def occupants(path: str) -> list[LossReason]:
+    """Reasons ``kernel`` and ``process`` for the processes of this user that work inside ``path`` (a real path).
+
+    One that is gone a moment later, such as a git of ours that looks at the files, does not work there.
+    """
+    import psutil
+
+    inside = [process for process in psutil.process_iter() if _is_inside(process, path)]
+    if inside:
+        _, inside = psutil.wait_procs(inside, timeout=_MOMENT)
     kernels, others = [], []
-    for process in psutil.process_iter():
+    for process in inside:
         try:
-            if process.pid == os.getpid() or not is_within(process.cwd(), path):
-                continue
             argv = process.cmdline()
         except (psutil.Error, OSError):
             continue  # somebody else's, or already gone
@@ -30,3 +41,12 @@ def occupants(path: str) -> list[LossReason]:
             verb = "works" if len(items) == 1 else "work"
             reasons.append(LossReason(code=code, message=f"{len(items)} {what}{plural} {verb} in it.", items=items))
     return reasons
+
+
+def _is_inside(process: psutil.Process, path: str) -> bool:
+    import psutil
+
+    try:
+        return process.pid != os.getpid() and is_within(process.cwd(), path)
+    except (psutil.Error, OSError):
+        return False  # somebody else's, or already gone

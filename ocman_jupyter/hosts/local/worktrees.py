@@ -153,19 +153,19 @@ class Worktrees:
             answer.warnings.append(
                 Notice(code="recreated", message="The worktree's directory was gone; it was made again.")
             )
-        if wanted:
-            try:
-                if not added.reused:
+        try:
+            if not added.reused:
+                if wanted:
                     # OpenCode may remember the configuration of an earlier worktree at this path.
                     await self._forget_context(repository, added.path)
+                # Sessions of that one go on.
+                await self._feeds.look_for(repository.common_dir, added.path)
+            if wanted:
                 await self._open_session(repository, request, added, answer, progress)
-            except BaseException:
-                if not added.reused and not added.recreated:
-                    await asyncio.shield(self._take_back(repository, added, began))
-                raise
-        if not added.reused:
-            # Sessions of an earlier worktree at this path go on.
-            await self._feeds.look_for(repository.common_dir, added.path)
+        except BaseException:
+            if not added.reused and not added.recreated:
+                await asyncio.shield(self._take_back(repository, added, began))
+            raise
         self._publish_soon(repository, added.path)
         return answer
 
