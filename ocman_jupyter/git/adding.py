@@ -113,7 +113,8 @@ class Adding:
         resumes = (
             unfinished is not None
             and unfinished.branch_made
-            and refs.branches.get(branch) == unfinished.base_sha
+            and exists
+            and await made.made_branch(self._git, unfinished, repository.common_dir)
         )
         if new_branch is True and exists and not resumes:
             raise BranchExists(f"The branch {branch} exists already.", details={"branch": branch})
@@ -147,6 +148,7 @@ class Adding:
             reused=False,
             branch_existed=existed,
             resumes=resumes,
+            began=unfinished.created if unfinished is not None and resumes else 0.0,
             warnings=_warnings(branch, base, exists and not resumes, refs),
         )
 

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 
 from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.links import dot_git, link_of, read_line
+from ocman_jupyter.git.names import HEADS
 from ocman_jupyter.git.records import State
 from ocman_jupyter.git.repository import Repository
 
@@ -22,7 +23,6 @@ _OPERATIONS = (
 )
 _HEAD_NAMES = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
 _ACTIVE = ("index", "HEAD", "ORIG_HEAD", "COMMIT_EDITMSG")
-HEADS = "refs/heads/"
 INITIALIZING = "initializing"
 """The lock reason that git gives to a worktree while it is being made."""
 

@@ -7,9 +7,11 @@ import contextlib
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from ocman_jupyter.errors import OcmanError
 from ocman_jupyter.git import made
 from ocman_jupyter.git.checkouts import INITIALIZING
 from ocman_jupyter.git.command import Git
@@ -82,6 +84,11 @@ async def complete(
     place = await git.disk(look, repository, row.path, row.branch)
     if place.admin is None:
         return None
+    if place.on_branch and row.branch_made and not await made.made_branch(
+        git, row, repository.common_dir, untouched=False
+    ):
+        await made.forget(store, row.path)  # somebody else made it since
+        return None
     if not place.initializing:
         await made.save(store, replace(row, state="carrying"))
         return row if place.finished else None
@@ -120,10 +127,8 @@ async def _restore(git: Git, path: str, admin: str) -> None:
     workers = {"checkout.workers": str(git.checkout_workers)}
     await git.run("checkout-index", "--all", "--quiet", cwd=path, write=True, ok=_ANY, config=workers)
     await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=_ANY)
-    differing = await git.run("diff-files", "--name-only", "-z", cwd=path)
-    for name in [name for name in differing.text.split("\0") if name][:_TORN_AT_MOST]:
-        whole = await git.run("cat-file", "--filters", f":{name}", cwd=path, ok=_ANY)
-        if whole.code == 0 and await git.disk(_is_torn, os.path.join(path, name), whole.out):
+    for name in (await _differing(git, path))[:_TORN_AT_MOST]:
+        if await _is_beginning(git, path, name):
             await git.run("checkout-index", "--force", "--", name, cwd=path, write=True)
     await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=_ANY)
     await git.run("worktree", "unlock", "--", path, cwd=path, write=True)
@@ -142,6 +147,37 @@ async def _restore(git: Git, path: str, admin: str) -> None:
         write=True,
         ok=_ANY,
     )
+
+
+async def _differing(git: Git, path: str, index: str | None = None) -> list[str]:
+    done = await git.run("diff-files", "--name-only", "-z", "--diff-filter=d", cwd=path, index=index)
+    return [name for name in done.text.split("\0") if name]
+
+
+async def _is_beginning(git: Git, path: str, name: str, index: str | None = None) -> bool:
+    """Is the file what a checkout that was ended left of it?"""
+    whole = await git.run("cat-file", "--filters", f":{name}", cwd=path, ok=_ANY, index=index)
+    return whole.code == 0 and await git.disk(_is_torn, os.path.join(path, name), whole.out)
+
+
+async def _is_edited(git: Git, path: str, branch: str) -> bool:
+    """Does a file of the commit hold anything but what a checkout writes?  By content: flags do not hide it."""
+    folder = await git.disk(tempfile.mkdtemp, None, "ocman-index-")
+    index = os.path.join(folder, "index")
+    try:
+        await git.run("read-tree", HEADS + branch, cwd=path, index=index)
+        await git.run("update-index", "-q", "--refresh", cwd=path, index=index, ok=_ANY)
+        differing = await _differing(git, path, index)
+        if len(differing) > _TORN_AT_MOST:
+            return True
+        for name in differing:
+            if not await _is_beginning(git, path, name, index):
+                return True
+        return False
+    except OcmanError:
+        return True
+    finally:
+        await git.disk(shutil.rmtree, folder, True)
 
 
 def _unlocked_index(admin: str) -> bool:
@@ -192,7 +228,7 @@ async def take_back(git: Git, repository: Repository, path: str, branch: str, si
                 "ls-tree", "-r", "-z", "--name-only", HEADS + branch, cwd=repository.common_dir, ok=_ANY
             )
             foreign = tree.code != 0 or await git.disk(_has_foreign, path, set(tree.out.split(b"\0")))
-        if foreign:
+        if foreign or await _is_edited(git, path, branch):
             return True
         await git.run(
             "worktree",

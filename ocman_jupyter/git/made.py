@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sqlite3
 import time
 from dataclasses import dataclass, replace
 
+from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.names import HEADS
 from ocman_jupyter.store import Store
 
 _COLUMNS = "path, identity, branch, branch_made, base_ref, base_sha, state, created"
@@ -24,6 +28,28 @@ class Made:
     base_sha: str | None
     state: str
     created: float = 0.0
+
+
+    @property
+    def start(self) -> str:
+        """The revision that git makes the branch from: ``base_sha`` with signs that change nothing.
+
+        git notes it in the branch's log as it was given, so that a branch of this making is told from one that
+        somebody else made from the same commit.
+        """
+        seed = f"{self.path}\0{self.branch}\0{self.created!r}"
+        bits = int.from_bytes(hashlib.sha256(os.fsencode(seed)).digest()[:4], "big")
+        return f"{self.base_sha}" + "".join("^0" if bits >> bit & 1 else "~0" for bit in range(32))
+
+
+async def made_branch(git: Git, made: Made, common_dir: str, untouched: bool = True) -> bool:
+    """Is the branch of ``made`` there, of its making, and, with ``untouched``, as it was made?"""
+    done = await git.run(
+        "log", "-g", "--format=%H %gs", HEADS + made.branch, "--", cwd=common_dir, ok=range(-255, 256)
+    )
+    entries = done.text.splitlines() if done.code == 0 else []
+    first = f"{made.base_sha} branch: Created from {made.start}"
+    return entries[-1:] == [first] and (len(entries) == 1 or not untouched)
 
 
 def _made(row: tuple[object, ...]) -> Made:

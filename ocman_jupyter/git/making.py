@@ -102,6 +102,7 @@ class Making:
     carries: Callable[[Made], Awaitable[CarryPlan]]
     """Carries ignored files to the worktree of a row."""
     began: float = field(default_factory=time.time)
+    row: Made = field(init=False)
     made_folders: list[str] = field(default_factory=list)
     empty_folder_mode: int | None = None
     """A folder that was there before, and stays."""
@@ -128,27 +129,27 @@ class Making:
                 told.details["left"] = left
             raise
 
-    @property
-    def _start(self) -> str:
-        assert self.plan.base is not None
-        return self.plan.base.sha
-
-    async def _make(self, progress: Progress | None) -> Added:
-        plan, path = self.plan, self.plan.worktree_path
-        await _whole(self.git.disk(self._folders))
-        row = Made(
-            path=path,
+    def __post_init__(self) -> None:
+        plan = self.plan
+        self.row = Made(
+            path=plan.worktree_path,
             identity=self.repository.common_dir,
             branch=plan.branch,
             branch_made=not plan.branch_existed,
             base_ref=plan.base.ref if plan.base else None,
             base_sha=plan.base.sha if plan.base else None,
             state="making",
+            created=plan.began or self.began,
         )
+
+    async def _make(self, progress: Progress | None) -> Added:
+        plan, path = self.plan, self.plan.worktree_path
+        await _whole(self.git.disk(self._folders))
         before = await made.at(self.store, path) if plan.recreate else None
         if before is not None and before.branch == plan.branch and plan.branch_existed:
-            row = replace(row, branch_made=before.branch_made)
+            self.row = replace(self.row, branch_made=before.branch_made, created=before.created)
             self.before = before
+        row = self.row
         self.saved = True
         await _whole(made.save(self.store, row))
         if progress:
@@ -176,7 +177,7 @@ class Making:
             *(["--no-track", "-b", plan.branch] if with_branch else []),
             "--",
             plan.worktree_path,
-            self._start if with_branch else plan.branch,
+            self.row.start if with_branch else plan.branch,
             cwd=self.repository.toplevel,
             write=True,
             ok=_ANY,
@@ -220,16 +221,10 @@ class Making:
         return not (self.plan.branch_existed or self.plan.resumes)
 
     async def _made_branch(self) -> bool:
-        """Is the branch of this attempt there, and untouched?  Its log begins as only we have it begun."""
-        if self.plan.resumes:
-            return True
-        if not self._makes_branch:
+        """Is the branch of this attempt, or of the one that it resumes, there and untouched?"""
+        if self.plan.branch_existed:
             return False
-        ref = HEADS + self.plan.branch
-        done = await self.git.run(
-            "log", "-g", "--format=%H %gs", ref, "--", cwd=self.repository.common_dir, ok=_ANY
-        )
-        return done.code == 0 and done.text == f"{self._start} branch: Created from {self._start}\n"
+        return await made.made_branch(self.git, self.row, self.repository.common_dir)
 
     def _look(self) -> half_made.Place:
         path = self.plan.worktree_path
@@ -287,7 +282,7 @@ class Making:
                 kept = not await self.git.disk(self._is_free)
             else:
                 kept = await half_made.take_back(
-                    self.git, self.repository, path, self.plan.branch, self.began
+                    self.git, self.repository, path, self.plan.branch, self.row.created
                 )
             if kept:
                 return [shown(path)]
@@ -307,13 +302,12 @@ class Making:
     async def _delete_branch(self) -> bool:
         """``False``: it had to stay, because git's files were locked."""
         ref = HEADS + self.plan.branch
-        path = self.plan.worktree_path
         places = await checkouts(self.git, self.repository, self.plan.branch)
-        if any(self.plan.branch in one.in_use and one.path != path for one in places):
+        if any(self.plan.branch in one.in_use for one in places):
             return True  # somebody works on it already
         for attempt in range(_LOCK_TRIES + 1):
             done = await self.git.run(
-                "update-ref", "-d", ref, self._start, cwd=self.repository.common_dir, write=True, ok=_ANY
+                "update-ref", "-d", ref, self.row.base_sha or "", cwd=self.repository.common_dir, write=True, ok=_ANY
             )
             if done.code == 0 or b".lock" not in done.err:
                 return True

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from ocman_jupyter.errors import InvalidBranch
 from ocman_jupyter.git.command import Git
 
+HEADS = "refs/heads/"
+
 _SLUG_BYTES = 96
 _COMPONENT_BYTES = 200
 _NAME_BYTES = 700

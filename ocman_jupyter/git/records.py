@@ -140,6 +140,8 @@ class Plan:
     recreate: bool = False
     """A missing worktree of the branch is made again."""
     resumes: bool = False
+    began: float = 0.0
+    """When (Unix time) that earlier call did."""
     """The branch is there already: an earlier call of ours made it and was cut short."""
     warnings: list[Warned] = field(default_factory=list)
     carry: list[Carried] = field(default_factory=list)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from ocman_jupyter.errors import NoBase
 from ocman_jupyter.git.command import Completed, Git, GitFailed
+from ocman_jupyter.git.names import HEADS
 from ocman_jupyter.git.records import Base
 from ocman_jupyter.git.repository import Repository
 
-HEADS = "refs/heads/"
 _REMOTE = "refs/remotes/origin/"
 DEFAULTS = (
     _REMOTE + "HEAD",

@@ -196,9 +196,9 @@ async def test_a_git_that_stumbles_after_it_made_the_branch_is_tried_again(
 ):
     root = repository()
     once = tmp_path / "once"
-    stumble = f'"$REAL" -C {root} branch x $(git -C {root} rev-parse main); touch {once}; echo "{{}}" >&2; exit 128'
     said = "fatal: failed to read .git/worktrees/other/commondir: Success"
-    fault = f'case "$*" in *"worktree add"*) if [ ! -e {once} ]; then {stumble.format(said)}; fi;; esac'
+    stumble = f'"$REAL" -C {root} branch x "${{@: -1}}"; touch {once}; echo "{said}" >&2; exit 128'
+    fault = f'case "$*" in *"worktree add"*) if [ ! -e {once} ]; then {stumble}; fi;; esac'
     added = await make_domain(git_command=wrapper(fault)).add(root, "x")
     assert not added.branch_existed and git(added.path, "symbolic-ref", "--short", "HEAD") == "x"
 
@@ -623,6 +623,57 @@ async def test_a_branch_that_cannot_be_taken_back_is_told_and_known(make_domain,
     (root / ".git/packed-refs.lock").unlink()
     added = await make_domain().add(root, "x", new_branch=True)
     assert not added.branch_existed
+
+
+async def test_a_file_edited_in_a_half_made_worktree_survives_a_cancel(make_domain, repository, tmp_path):
+    on = tmp_path / "on"
+    root = repository(files={".gitattributes": "*.slow filter=slow\n", "a.txt": "a\n", "b.slow": "b\n"})
+    git_config = ["git", "-C", str(root), "config", "filter.slow.smudge", f"touch {on}; sleep 30; cat"]
+    subprocess.run(git_config, check=True)
+    domain = make_domain(checkout_workers=1)
+    task = asyncio.ensure_future(domain.add(root, "x"))
+    await until(on.exists)
+    place = root.parent / ".worktrees/project/x"
+    (place / "a.txt").write_text("mine\n")
+    await cancel_once(task, on)
+    assert (place / "a.txt").read_text() == "mine\n"
+
+
+async def test_an_edit_that_is_hidden_from_status_survives_a_cancel(domain, repository, tmp_path):
+    root, on = repository(), tmp_path / "on"
+    hides = f"git update-index --skip-worktree README.md; echo mine > README.md; touch {on}; sleep 30"
+    hook(root, "post-checkout", hides)
+    task = asyncio.ensure_future(domain.add(root, "x"))
+    await cancel_once(task, on)
+    assert (root.parent / ".worktrees/project/x/README.md").read_text() == "mine\n"
+
+
+async def test_the_same_branch_made_from_the_same_commit_by_somebody_else_is_kept(
+    make_domain, repository, git, wrapper, tmp_path
+):
+    root, on = repository(), tmp_path / "on"
+    theirs = f'"$REAL" -C {root} worktree add -q --no-track -b x -- "$p" $("$REAL" -C {root} rev-parse main)'
+    fault = at_add(theirs, f"touch {on}", "sleep 30")
+    task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
+    await cancel_once(task, on)
+    assert git(root.parent / ".worktrees/project/x", "rev-parse", "HEAD") == git(root, "rev-parse", "main")
+    assert git(root, "branch", "--list", "x") != ""
+
+
+async def test_what_somebody_makes_after_a_making_that_was_killed_is_theirs(domain, repository, git):
+    root = repository()
+    place = root.parent / ".worktrees/project/x"
+    sha = git(root, "rev-parse", "main")
+    row = made.Made(str(place), str(root / ".git"), "x", True, "main", sha, "making", time.time())
+    await made.save(domain.store, row)
+    git(root, "worktree", "add", "-q", "-b", "x", str(place))
+    added = await domain.add(root, "x")
+    assert added.reused and added.branch_existed
+    assert not (await domain.listed(root))["x"].made_by_ocman
+    git(root, "worktree", "remove", str(place))
+    await made.save(domain.store, row)
+    again = await domain.add(root, "x")
+    assert again.branch_existed and not again.reused
 
 
 async def test_a_file_dropped_into_a_half_made_worktree_survives_a_cancel(
