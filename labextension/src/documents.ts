@@ -15,6 +15,7 @@ import { absolutePath, serverRoot } from './places';
 import { readingPlace } from './reading_place';
 import { HostEvent, LOCAL } from './records';
 import { State, baseName, fromKey, isWithin } from './state';
+import { STAYS, fitted } from './toasts';
 import { Unsaved } from './unsaved';
 
 /** The command that shows what a worktree has changed. */
@@ -25,9 +26,6 @@ const LOOKS = 1_000;
 
 /** A save that the user cancels never says that it is over, in milliseconds. */
 const SAVE_TAKES = 5_000;
-
-/** Lab shows so much of a notification. */
-const LONGEST_NOTIFICATION = 140;
 
 /**
  * Reload what an agent changed, as long as nothing typed would be lost; else say so above the document.
@@ -229,10 +227,10 @@ class Notices {
 
   lost(worktree: string, documents: LabDocument[]): void {
     const names = documents.map(({ path }) => baseName(path)).join(', ');
-    const start = this._trans.__('The worktree %1 is gone. Still open: ', baseName(worktree));
-    const room = Math.max(LONGEST_NOTIFICATION - start.length, 20);
-    const text = start + (names.length > room ? names.slice(0, room - 1) + '…' : names);
-    Notification.warning(text, { autoClose: false });
+    const text = (some: string) =>
+      this._trans.__('The worktree %1 is gone. Still open: %2', baseName(worktree), some);
+    // Each document says so itself as well.
+    Notification.warning(fitted(text, names), { autoClose: STAYS });
   }
 
   private _showDiff(path: string): (() => void) | null {

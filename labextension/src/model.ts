@@ -9,6 +9,7 @@ import { Api, AskReply } from './api';
 import { Connection, ConnectionState } from './connection';
 import { Creations } from './creations';
 import { ApiError } from './errors';
+import { SeenParts, touchedBy } from './follower';
 import {
   Capabilities,
   HostEvent,
@@ -43,6 +44,9 @@ const LOOKED_AGAIN = 3_000;
 
 /** Events that come together have the tree read once, in milliseconds. */
 const READ_AFTER = 200;
+
+/** While an agent edits, what it changed is counted anew so often, in milliseconds. */
+const EDITS_READ_AFTER = 3_000;
 
 /** Changes that come together are told together, in milliseconds. */
 const TOLD_AFTER = 16;
@@ -125,7 +129,8 @@ export class OcmanModel implements IDisposable {
       return;
     }
     clearTimeout(this._telling);
-    [this._forgetting, this._reading].forEach(timers => timers.forEach(timer => clearTimeout(timer)));
+    this._forgetting.forEach(timer => clearTimeout(timer));
+    this._reading.forEach(({ timer }) => clearTimeout(timer));
     this._connection.dispose();
     Signal.clearData(this);
   }
@@ -290,6 +295,12 @@ export class OcmanModel implements IDisposable {
     } else {
       this._readSoon(doubtful(this._state, event));
     }
+    if (event.type === 'ask.created') {
+      // What was done so far is looked at before the answer.
+      this._readSoon(counted(this._state, event));
+    } else if (event.type === 'message.updated' && this._tellsOfEdits(event)) {
+      this._readSoon(counted(this._state, event), EDITS_READ_AFTER);
+    }
     this._event.emit(event);
   }
 
@@ -345,15 +356,26 @@ export class OcmanModel implements IDisposable {
     }
   }
 
-  /** Read the worktrees of a repository once for several events. */
-  private _readSoon(key: string | null): void {
-    if (key !== null && !this._reading.has(key)) {
-      const timer = setTimeout(() => {
-        this._reading.delete(key);
-        void this._loadWorktrees(key);
-      }, READ_AFTER);
-      this._reading.set(key, timer);
+  private _tellsOfEdits(event: HostEvent): boolean {
+    const { files, folders } = touchedBy(event, this._state, this._seen);
+    return files.length > 0 || folders.length > 0;
+  }
+
+  /** Read the worktrees of a repository once for several events, as soon as one of them wants it. */
+  private _readSoon(key: string | null, after = READ_AFTER): void {
+    const due = Date.now() + after;
+    const waiting = key !== null && this._reading.get(key);
+    if (key === null || (waiting && waiting.due <= due)) {
+      return;
     }
+    if (waiting) {
+      clearTimeout(waiting.timer);
+    }
+    const timer = setTimeout(() => {
+      this._reading.delete(key);
+      void this._loadWorktrees(key);
+    }, after);
+    this._reading.set(key, { timer, due });
   }
 
   /** Ask for the worktrees of a repository, and take over what no event has overtaken; its key. */
@@ -432,7 +454,8 @@ export class OcmanModel implements IDisposable {
   private readonly _watched = new Map<string, number>();
   private readonly _detailed = new Set<string>();
   /** Repositories that will be read. */
-  private readonly _reading = new Map<string, ReturnType<typeof setTimeout>>();
+  private readonly _reading = new Map<string, { timer: ReturnType<typeof setTimeout>; due: number }>();
+  private readonly _seen = new SeenParts();
   private readonly _forgetting = new Map<string, ReturnType<typeof setTimeout>>();
   private _telling: ReturnType<typeof setTimeout> | undefined;
   private readonly _changed = new Signal<this, void>(this);
@@ -458,4 +481,12 @@ function doubtful(state: State, { type, host, data }: HostEvent): string | null 
   const worktree = repository?.worktrees.get(data.directory);
   const isGone = data.status === 'directory_missing';
   return worktree && (worktree.state === 'missing') !== isGone ? repository!.key : null;
+}
+
+/** The repository that says how much is changed in the worktree of an event's session; `null` if it was never asked. */
+function counted(state: State, { host, data }: HostEvent): string | null {
+  const session = state.sessions.get(keyOf(data.host ?? host, data.session_id));
+  const folder = session && (session.place ?? session.directory);
+  const repository = folder && reduce.repositoryOf(state, session.host, folder);
+  return repository && repository.worktrees.get(folder)?.changes ? repository.key : null;
 }

@@ -7,7 +7,8 @@ import { DocumentWidget } from '@jupyterlab/docregistry';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { contentsPath, serverRoot } from './places';
 import { LOCAL } from './records';
-import { baseName } from './state';
+import { STAYS, copyPath } from './toasts';
+import { unshownText } from './unshown';
 
 /** The part of the application's text editor that is used; its lines count from zero. */
 interface Editor {
@@ -37,14 +38,8 @@ export async function openFile(
     // Hidden folders are asked for, not guessed: a server can be told to show them.
     await contents.get(path, { content: false });
   } catch {
-    const copy = navigator.clipboard && {
-      label: trans.__('Copy path'),
-      callback: () => void navigator.clipboard.writeText(absolute)
-    };
-    Notification.info(
-      trans.__('Jupyter cannot open %1: it is hidden, outside of its root directory, or gone.', baseName(absolute)),
-      { autoClose: 8000, actions: copy ? [copy] : [] }
-    );
+    const text = unshownText({ path: absolute, host }, serverRoot(), trans);
+    Notification.info(text, { autoClose: STAYS, actions: copyPath(absolute, trans) });
     return;
   }
   const widget: unknown = await app.commands.execute('docmanager:open', { path });

@@ -10,8 +10,9 @@ import { Button, ErrorText, Foreign } from './panel/button';
 import { useSignal } from './panel/hooks';
 import { worktreeTitle } from './panel/words';
 import { LossCode, LossReason, Removed, Worktree } from './records';
-import { Decision, Removing, isRescuable, rescueFolder, sizeText } from './removing';
+import { Decision, Removing, isRescuable, rescueFolder, rescuedTo, sizeText } from './removing';
 import { Repository } from './state';
+import { LONGEST, STAYS, copyPath } from './toasts';
 
 interface RemovalOptions {
   api: Api;
@@ -34,10 +35,7 @@ export async function removeWorktree(options: RemovalOptions): Promise<boolean> 
   if (removing.phase !== 'removed') {
     return false;
   }
-  Notification.success(resultText(worktreeTitle(worktree), removing.result!, trans), {
-    // Where rescued files are is read at leisure.
-    autoClose: removing.result!.rescued.length ? false : 5000
-  });
+  tellResult(worktreeTitle(worktree), removing.result!, trans);
   return true;
 }
 
@@ -151,18 +149,21 @@ function RemovalBody({ removing, worktree, trans }: BodyProps): JSX.Element {
       {error && !!removing.result?.rescued.length && (
         <p>{trans.__('%1 is copied already.', rescuedText(removing.result, trans))}</p>
       )}
-      {phase !== 'failed' &&
-        reasons.map(reason => (
-          <ReasonCard
-            key={reason.code}
-            reason={reason}
-            isNew={removing.news.has(reason.code)}
-            decision={removing.decision(reason.code)}
-            onDecide={decision => removing.decide(reason.code, decision)}
-            isBusy={isBusy}
-            trans={trans}
-          />
-        ))}
+      {phase !== 'failed' && reasons.length > 0 && (
+        <div className="ocman-Removal-reasons">
+          {reasons.map(reason => (
+            <ReasonCard
+              key={reason.code}
+              reason={reason}
+              isNew={removing.news.has(reason.code)}
+              decision={removing.decision(reason.code)}
+              onDecide={decision => removing.decide(reason.code, decision)}
+              isBusy={isBusy}
+              trans={trans}
+            />
+          ))}
+        </div>
+      )}
       {removing.isRescuing && (
         <label className="ocman-Removal-folder">
           <span>{trans.__('Copy %1 to this folder', sizeText(removing.rescueBytes))}</span>
@@ -317,17 +318,17 @@ function rescuedText({ rescued }: Removed, trans: TranslationBundle): string {
   return trans._n('%1 file (%2)', '%1 files (%2)', rescued.length, bytes);
 }
 
-function resultText(name: string, result: Removed, trans: TranslationBundle): string {
-  const parts = [
-    result.branch_deleted
-      ? trans.__('Removed worktree and branch %1.', name)
-      : trans.__('Removed worktree %1.', name)
-  ];
-  if (result.rescued.length) {
-    const [{ path, to }] = result.rescued;
-    // `to` is the whole path of the copy: what is before its own path is the folder.
-    const folder = to.endsWith(path) ? to.slice(0, -path.length).replace(/\/$/, '') : to;
-    parts.push(trans.__('%1 copied to %2.', rescuedText(result, trans), folder));
+function tellResult(name: string, result: Removed, trans: TranslationBundle): void {
+  const removed = result.branch_deleted
+    ? trans.__('Removed worktree and branch %1.', name)
+    : trans.__('Removed worktree %1.', name);
+  const folder = rescuedTo(result);
+  if (folder === null) {
+    Notification.success(removed, { autoClose: 5000 });
+    return;
   }
-  return parts.join(' ');
+  const copied = trans.__('%1 copied to %2', rescuedText(result, trans), folder);
+  // The path is what is needed: Lab cuts off the end of what is long.
+  const text = [`${removed} ${copied}`, copied].find(({ length }) => length <= LONGEST) ?? folder;
+  Notification.success(text, { autoClose: STAYS, actions: copyPath(folder, trans) });
 }

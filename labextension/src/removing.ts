@@ -223,6 +223,16 @@ export function rescueFolder(repositoryRoot: string, name: string, now: Date): s
   return `${parent}/.worktrees-rescued/${safe}-${day}`;
 }
 
+/** The folder that files were copied to; `null` when none were. */
+export function rescuedTo({ rescued }: Removed): string | null {
+  if (!rescued.length) {
+    return null;
+  }
+  const [{ path, to }] = rescued;
+  // `to` is the whole path of the copy: what is before its own path is the folder.
+  return to.endsWith(path) ? to.slice(0, -path.length).replace(/\/$/, '') : to;
+}
+
 /** A size as people read it: "512 B", "1.2 MB". */
 export function sizeText(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];

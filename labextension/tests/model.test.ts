@@ -368,6 +368,69 @@ check('a session that has lost its folder, or has it again, makes the tree be re
   model.dispose();
 });
 
+const changed = (modified: number) => ({ changes: { modified, untracked: 0, conflicted: 0 } });
+
+/** A model that knows of one changed file in the worktree `w`, where two are changed by now. */
+async function outdated() {
+  const inside = { sessions: [session('a', { directory: '/r/w', status: 'busy' as const })] };
+  let now = list([worktree('w', { ...inside, ...changed(1) })]);
+  const started = start({ worktrees: () => now });
+  const bare = list([worktree('w', { ...inside, changes: null })]);
+  started.last().get({ type: 'snapshot', host: 'local', data: snapshot({ repositories: [bare] }) });
+  const unasked = ask('early', { session_id: 'a' });
+  started.last().get({ type: 'ask.created', host: 'local', data: unasked });
+  mock.timers.tick(5_000);
+  await settle();
+  assert.equal(treesRead(started.calls), 0);
+  started.model.loadDetails(key('/r'));
+  await settle();
+  now = list([worktree('w', { ...inside, ...changed(2) })]);
+  const count = () => started.model.state.repositories.get(key('/r'))!.worktrees.get('/r/w')!.changes!.modified;
+  assert.equal(count(), 1);
+  const edit = (id: string, tool = 'edit') => {
+    const state = { status: 'completed', input: { filePath: '/r/w/a.py' } };
+    const message = { info: {}, parts: [{ id, type: 'tool', tool, state }] };
+    started.last().get({ type: 'message.updated', host: 'local', data: { session_id: 'a', message } });
+  };
+  return { ...started, count, edit };
+}
+
+check('how much is changed is read again when a session asks something', async () => {
+  const { model, last, count } = await outdated();
+  last().get({ type: 'ask.created', host: 'local', data: ask('p', { session_id: 'a' }) });
+  mock.timers.tick(200);
+  await settle();
+  assert.equal(count(), 2);
+  model.dispose();
+});
+
+check('how much is changed is read again now and then while an agent edits', async () => {
+  const { model, last, calls, count, edit } = await outdated();
+  edit('0', 'read');
+  mock.timers.tick(3_000);
+  await settle();
+  assert.equal(treesRead(calls), 1);
+  for (const id of ['1', '2', '3']) {
+    edit(id);
+    mock.timers.tick(900);
+  }
+  await settle();
+  assert.equal(treesRead(calls), 1);
+  mock.timers.tick(300);
+  await settle();
+  assert.deepEqual([treesRead(calls), count()], [2, 2]);
+  // An ask does not wait for that, and has what was edited counted as well.
+  edit('4');
+  last().get({ type: 'ask.created', host: 'local', data: ask('p', { session_id: 'a' }) });
+  mock.timers.tick(200);
+  await settle();
+  assert.equal(treesRead(calls), 3);
+  mock.timers.tick(3_000);
+  await settle();
+  assert.equal(treesRead(calls), 3);
+  model.dispose();
+});
+
 check('a worktree that was made in the place of a lost one has its sessions again', async () => {
   const inside = (status: 'idle' | 'directory_missing') => [session('a', { directory: '/r/idea', status })];
   const made = { session_id: null, worktree_path: '/r/idea', repo_root: '/r', host: 'local', session: null };

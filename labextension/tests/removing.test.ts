@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ApiError } from '../src/errors';
 import { LossCode, LossReason, RemoveRequest } from '../src/records';
-import { Removing, rescueFolder, sizeText } from '../src/removing';
+import { Removing, rescueFolder, rescuedTo, sizeText } from '../src/removing';
 
 function reason(code: LossCode, paths: string[] = [], bytes = 10): LossReason {
   const items = paths.map(path => ({ path, bytes }));
@@ -181,6 +181,13 @@ test('the folder for what is rescued stands beside the repository', () => {
   const day = new Date('2026-03-04T05:06:07Z');
   assert.equal(rescueFolder('/data/analysis', 'fix-loader', day), '/data/.worktrees-rescued/fix-loader-2026-03-04');
   assert.equal(rescueFolder('/analysis/', 'a/b c', day), '/.worktrees-rescued/a-b-c-2026-03-04');
+});
+
+test('where files were rescued to, told by where the first one is', () => {
+  const result = { removed: true as const, branch_deleted: false };
+  const rescued = [{ path: 'out/a.npy', to: '/saved/w/out/a.npy', bytes: 1 }];
+  assert.equal(rescuedTo({ ...result, rescued }), '/saved/w');
+  assert.equal(rescuedTo({ ...result, rescued: [] }), null);
 });
 
 test('sizes', () => {

@@ -159,15 +159,45 @@ def test_a_worktree_is_removed_only_after_every_loss_was_decided(work: Any, lab:
     expect(folder).to_have_value(re.compile(r"^/data/lab/\.worktrees-rescued/fix-loader-\d{4}-\d\d-\d\d$"))
     folder.fill("nowhere")
     expect(remove).to_be_disabled()
-    folder.fill("/data/saved")
+    saved = f"/data/{'deep/' * 20}saved"
+    folder.fill(saved)
     folder.press("Enter")
     expect(dialog).to_be_visible()
     remove.click()
     expect(dialog).to_have_count(0)
     expect(row(work, "Worktree fix-loader")).to_have_count(0)
-    expect(toast(page, "40 files (40 MB) copied to /data/saved")).to_be_visible()
+    # The whole path, for long enough to copy it, but not for ever over what is below.
+    told = toast(page, f"40 files (40 MB) copied to {saved}")
+    expect(told).to_be_visible()
+    expect(told.locator(".Toastify__progress-bar")).to_have_css("animation-duration", "20s")
+    expect(button(told, "Copy path")).to_have_attribute("title", saved)
+    button(told, "Copy path").click()
+    expect(told).to_have_count(0)
     [[request]] = lab.scene("called", name="remove")
-    assert (request["accept"], request["rescue"], request["rescue_to"]) == (["uncommitted"], ["ignored"], "/data/saved")
+    assert (request["accept"], request["rescue"], request["rescue_to"]) == (["uncommitted"], ["ignored"], saved)
+
+
+def test_what_is_done_with_rescued_files_stays_in_sight_below_many_reasons(work: Any, lab: Lab) -> None:
+    page = work.page
+    files = [{"path": f"out/{i}.npy", "bytes": 1_000_000} for i in range(6)]
+    lab.scene("lose", items=[
+        {"code": code, "message": "6 files.", "items": files, "total_bytes": 6_000_000}
+        for code in ("uncommitted", "untracked", "ignored")
+    ])  # fmt: skip
+    row(work, "Worktree fix-loader").focus()
+    page.keyboard.press("Delete")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("3 things would be lost")
+    for rescue in dialog.get_by_role("checkbox", name="Copy them to a folder first").all():
+        rescue.check()
+    expect(button(dialog, "Remove")).to_be_enabled()
+    for scrolled in ("0", "list.scrollHeight"):
+        dialog.locator(".ocman-Removal-reasons").evaluate(f"list => {{ list.scrollTop = {scrolled}; }}")
+        expect(dialog.get_by_label("Copy 18 MB to this folder")).to_be_in_viewport(ratio=1)
+        expect(dialog.get_by_role("checkbox", name="Delete the branch too: fix-loader")).to_be_in_viewport(ratio=1)
+    height = dialog.locator(".jp-Dialog-content").evaluate("content => content.offsetHeight / window.innerHeight")
+    assert 0.7 < height <= 0.8
+    button(dialog, "Cancel").click()
 
 
 def test_what_came_up_meanwhile_is_shown_and_wants_a_decision(
@@ -232,8 +262,15 @@ def test_a_worktree_that_was_removed_in_a_shell_is_made_again_for_its_session(wo
     focus_again(page, "document.querySelector('.ocman-Session [aria-label=\\'The folder is gone\\']') !== null")
     expect(row(work, "Worktree try-polars")).to_have_count(0)
     button(session, "Recreate").click()
-    form = work.get_by_role("dialog", name="New worktree session")
+    form = work.get_by_role("dialog", name="Make the worktree again")
+    expect(form.get_by_role("heading", name="Make the worktree again")).to_be_visible()
     expect(form).to_contain_text("Try polars instead of pandas")
+    expect(form).to_contain_text("The session goes on when its worktree is there again.")
+    form.get_by_label("Name or task").fill("another")
+    expect(form).to_contain_text("this makes another worktree, with a new session")
+    expect(button(form, "Create")).to_be_visible()
+    form.get_by_label("Name or task").fill("try-polars")
+    expect(button(form, "Make again")).to_be_visible()
     expect(form.get_by_label("Repository")).to_have_value(re.compile("analysis$"))
     expect(form.get_by_label("Name or task")).to_have_value("try-polars")
     expect(form).to_contain_text("/data/lab/.worktrees/analysis/try-polars")
@@ -293,6 +330,18 @@ def test_a_link_to_a_line_opens_there(work: Any, lab: Lab) -> None:
     page.locator(".lm-TabBar-tab[data-type=document-title], .lm-TabBar-tab", has_text="long.py").locator(
         ".lm-TabBar-tabCloseIcon"
     ).click()
+
+
+def test_a_link_to_a_file_that_jupyter_does_not_show_says_what_to_do(work: Any, lab: Lab) -> None:
+    page = work.page
+    lab.scene("say", session_id="ses_explore", text="See [it](load.py:3).", directory=FIX)
+    row(work, "Session Explore data").click()
+    page.locator(".ocman-Session").get_by_role("link", name="it").click()
+    told = toast(page, "Jupyter cannot open load.py. Start it in a folder above this file, with "
+                       "ContentsManager.allow_hidden = True.")  # fmt: skip
+    expect(told).to_be_visible()
+    expect(button(told, "Copy path")).to_have_attribute("title", f"{FIX}/load.py")
+    button(told, "Copy path").click()
 
 
 def test_the_keys_of_a_session_tab(work: Any, lab: Lab) -> None:

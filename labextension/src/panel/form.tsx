@@ -59,6 +59,10 @@ export function NewSessionForm(props: Props): JSX.Element {
   const isPlanned = plan !== null && !(plan instanceof ApiError);
   const ready =
     isLive && branch !== '' && directory !== '' && (lost ? isPlanned : !(plan instanceof ApiError));
+  /** The folder that was lost comes back, and its session with it. */
+  const isAgain =
+    lost !== undefined && (isPlanned ? plan.worktree_path === lost.path : branch === lost.branch);
+  const heading = lost ? trans.__('Make the worktree again') : trans.__('New worktree session');
   const namesake = isPlanned ? namesakeOf(model.state, repository, plan, name.trim()) : null;
 
   const create = () => {
@@ -77,7 +81,7 @@ export function NewSessionForm(props: Props): JSX.Element {
     } else if (lost && branch === lost.branch) {
       request.title = lost.title;
     }
-    if (lost && isPlanned && plan.worktree_path === lost.path && !request.prompt) {
+    if (isAgain && !request.prompt) {
       // The session that was there goes on.
       request.session = 'none';
     }
@@ -90,7 +94,7 @@ export function NewSessionForm(props: Props): JSX.Element {
     <section
       className="ocman-Form"
       role="dialog"
-      aria-label={trans.__('New worktree session')}
+      aria-label={heading}
       onKeyDown={event => {
         if (event.key === 'Escape') {
           event.stopPropagation();
@@ -98,10 +102,14 @@ export function NewSessionForm(props: Props): JSX.Element {
         }
       }}
     >
-      <h2 className="ocman-SectionTitle">{trans.__('New worktree session')}</h2>
+      <h2 className="ocman-SectionTitle">{heading}</h2>
       {lost && (
         <p>
           {trans.__('The folder of this session is gone:')} <Foreign text={lost.title} />
+          <br />
+          {isAgain
+            ? trans.__('The session goes on when its worktree is there again.')
+            : trans.__('It goes on only where it was: this makes another worktree, with a new session.')}
         </p>
       )}
       {repositories.length > 0 && (
@@ -166,7 +174,9 @@ export function NewSessionForm(props: Props): JSX.Element {
         <Button onClick={onClose}>{trans.__('Cancel')}</Button>
         <Button mood="accept" blocked={!ready} onClick={create}>
           {!isPlanned || !plan.reused
-            ? trans.__('Create')
+            ? isAgain
+              ? trans.__('Make again')
+              : trans.__('Create')
             : prompt.trim()
               ? trans.__('New session')
               : trans.__('Open session')}
