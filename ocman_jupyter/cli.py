@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .errors import InvalidRequest, OcmanError, OpenCodeError, WouldLoseWork
+from .errors import InvalidRequest, OcmanError, OpenCodeError
 
 if TYPE_CHECKING:
     import argparse
@@ -251,19 +251,14 @@ def _say_asks(text: str) -> None:
 
 def _failed(error: OcmanError, as_json: bool) -> int:
     from .notebook.text import clean
-    from .notebook.views import reasons
 
     error.hint = _in_the_shell(error.hint)
     if as_json:
         print(json.dumps(error.to_json(), indent=2))
         return 1
     lines = [f"{_colour('error', 'error', sys.stderr)} [{error.code}]: {clean(error.message)}"]
-    if isinstance(error, WouldLoseWork):
-        found = error.details.get("reasons") or []
-        lines += map(clean, reasons(found))
-        codes = ",".join(reason["code"] for reason in found)
-        lines.append(f"  Lose all of it: add --accept {codes}; keep ignored outputs: add --rescue DIR")
-    elif error.hint:
+    lines += error.lines
+    if error.hint:
         lines.append(f"  {clean(error.hint)}")
     output = error.details.get("output")
     if isinstance(output, str) and output.strip():

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
@@ -23,17 +23,22 @@ from ocman_jupyter.settings import OcmanSettings
 from .place import MARK, Place
 
 
-def stop_instances(env: Mapping[str, str], timeout: float = 60) -> str | None:
-    """Stop every OpenCode that was launched under ``env``; ``None``, or why that was not possible."""
+def stop_instances(env: Mapping[str, str], timeout: float = 60, say: Callable[[str], None] | None = None) -> str | None:
+    """Stop every OpenCode that was launched under ``env``; ``None``, or why that was not possible.
+
+    ``say`` gets a line for each: whose it is, and what is cut short.
+    """
     argv = [sys.executable, "-m", __name__]
     try:
         done = subprocess.run(
             argv, env=dict(env), timeout=timeout, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"OpenCode was not stopped within {timeout:g} s"
-    return None if done.returncode == 0 else done.stdout.strip()[-1000:] or f"exit code {done.returncode}"
+    for line in done.stdout.splitlines() if say else ():
+        say(line)
+    return None if done.returncode == 0 else done.stderr.strip()[-1000:] or f"exit code {done.returncode}"
 
 
 async def _stop_all(settings: OcmanSettings) -> None:
@@ -43,9 +48,22 @@ async def _stop_all(settings: OcmanSettings) -> None:
     try:
         for instance in await host.instances.list():
             if instance.owner == "ocman":
+                sessions = (await host.sessions.list(instance.repo_root)).sessions
+                print(_ending(instance.repo_root, [session.status for session in sessions]), flush=True)
                 await host.instances.stop(instance.repo_root, force=True)
     finally:
         await host.close()
+
+
+def _ending(root: str, statuses: list[str]) -> str:
+    parts = [f"ending the OpenCode of {root}"]
+    for status, one, many in (
+        ("needs_you", "1 session waits for an answer", "{} sessions wait for an answer"),
+        ("busy", "1 session is at work", "{} sessions are at work"),
+    ):
+        if count := statuses.count(status):
+            parts.append(one if count == 1 else many.format(count))
+    return ", ".join(parts)
 
 
 def opencode_processes(place: Place) -> list[psutil.Process]:

@@ -73,24 +73,30 @@ def _serve(arguments: argparse.Namespace) -> int:
         cleanup.callback(lock.release)
         model_url = None if provider else cleanup.enter_context(ModelServer(note=_NOTE)).url
         env = place.environment(model_url)
-        stop_instances(env)  # one that a killed demo left behind would still talk to that demo's model
+        stop_instances(env, say=say)  # one that a killed demo left behind would still talk to that demo's model
         make_sample(place.folder, arguments.fresh)
         if arguments.fresh:
             shutil.rmtree(place.state, ignore_errors=True)
         place.prepare(model_url)
         place.write_activation(env)
-        words = [f"--ServerApp.port={arguments.port}", f"--LabApp.default_url=/lab/tree/{NOTEBOOK}"]
+        page = f"lab/tree/{place.project.name}/{NOTEBOOK}"
+        words = [
+            f"--ServerApp.port={arguments.port}",
+            f"--LabApp.default_url=/{page}",
+            "--ContentsManager.allow_hidden=True",  # worktrees are in .worktrees
+        ]
         if arguments.no_browser:
             words.append("--no-browser")
         say("starting JupyterLab …")
-        server = JupyterServer(place.project, env, place.log, lab=True, arguments=words)
+        # Its root holds the project and the worktrees beside it: files of both can be opened.
+        server = JupyterServer(place.folder, env, place.log, lab=True, arguments=words)
         try:
             server.wait_ready()
             say(f"sample project: {place.project}")
             say(f"model: your own ({provider})" if provider else f"model: {LABEL}")
             say(f"Jupyter's log: {place.log}")
             say(f"in a terminal: . {shlex.quote(str(place.activation))} && cd {shlex.quote(str(place.project))}")
-            say(f"open {server.url}lab/tree/{NOTEBOOK}?token={server.token}")
+            say(f"open {server.url}{page}?token={server.token}")
             say("Ctrl-C ends Jupyter and the demo's OpenCode; the project is kept")
             server.process.wait()
         except KeyboardInterrupt:
@@ -100,7 +106,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave half of it running
             server.stop()
-            if problem := stop_instances(env):
+            if problem := stop_instances(env, say=say):
                 say(problem)
     say("ended")
     return 0

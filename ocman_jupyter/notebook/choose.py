@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InvalidRequest, NoSuchSession, NoSuchWorktree
+from ..errors import InvalidRequest, NoSuchSession, NoSuchWorktree, NotFound
 from .text import one_line
+from .transcript import describe_ask
 
 Json = dict[str, Any]
 
@@ -113,32 +115,48 @@ def around(listing: Json, directory: str) -> Json:
     return worktrees[path]
 
 
-def ask(asks: list[Json], text: str | None) -> Json:
-    """The ask that ``text`` means by (the beginning of) its id or its session's; without it the only one
-    there is.
+def ask(asks: list[Json], text: str) -> Json:
+    """The ask that ``text`` means by (the beginning of) its id or its session's.
 
     Raises ``NotFound`` or ``InvalidRequest`` with the candidates.
     """
-    from ..errors import NotFound
-
-    if text is None:
-        found = asks
-    else:
-        found = [a for a in asks if a["id"] == text] or [
-            a
-            for a in asks
-            if a["id"].startswith(text) or a["session_id"].startswith(text) or a["title"] == text
-        ]
-    if len(found) == 1:
-        return found[0]
+    found = [a for a in asks if a["id"] == text] or [
+        a for a in asks if a["id"].startswith(text) or a["session_id"].startswith(text) or a["title"] == text
+    ]
     if not found:
         raise NotFound(
             "Nothing is asked by that name; it may have been answered elsewhere.",
             hint="`%ocman asks` lists what needs you.",
         )
-    raise _ambiguous(
-        "ask", text or "", [f"{one_line(a['id'], 40)} ({one_line(a['title'], 40)})" for a in found]
+    return _the_one(found, text)
+
+
+def ask_here(asks: list[Json], here: str | None, roots: Mapping[str, str]) -> Json:
+    """The only ask of the repository ``here``; one of another repository (``roots``) is answered by name only.
+
+    Raises ``NotFound``, with what is asked elsewhere, or ``InvalidRequest`` with the candidates.
+    """
+    found = [one for one in asks if here is not None and roots.get(one["id"]) == here]
+    if found:
+        return _the_one(found, "")
+    if not asks:
+        raise NotFound("Nothing needs you.", hint="It may have been answered elsewhere.")
+    one = asks[0]
+    place = f"in {roots[one['id']]}" if one["id"] in roots else "in another repository"
+    answer = "--answer LABEL" if one["kind"] == "question" else "once|always|reject"
+    more = f"; {len(asks) - 1} more: `%ocman asks`" if len(asks) > 1 else ""
+    raise NotFound(
+        f'Nothing is asked in this repository. {place[0].upper()}{place[1:]} "{one_line(one["title"], 40)}" waits: '
+        f"{describe_ask(one)}.",
+        hint=f"Answer it: `%ocman reply {one['id']} {answer}`{more}.",
+        details={"asks": [one["id"] for one in asks]},
     )
+
+
+def _the_one(found: list[Json], text: str) -> Json:
+    if len(found) == 1:
+        return found[0]
+    raise _ambiguous("ask", text, [f"{one_line(a['id'], 40)} ({one_line(a['title'], 40)})" for a in found])
 
 
 def _ambiguous(kind: str, text: str, candidates: list[str]) -> InvalidRequest:

@@ -126,7 +126,7 @@ def grammar(verb: str, prog: str) -> Parser:
             help="id, title, branch or path; default: the last one made",
         )
     elif verb == "reply":
-        add("ask", metavar="ASK", nargs="?", help="(the beginning of) its id; default: the only one")
+        add("ask", metavar="ASK", nargs="?", help="(the beginning of) its id; default: the only one of this repository")
         add("reply", metavar="once|always|reject", nargs="?")
         add("message", metavar="MESSAGE", nargs="?", help="said to the agent with a reject")
         add("--answer", metavar="LABEL", action="append", help="answer of a question; once for each question")
@@ -147,14 +147,18 @@ def grammar(verb: str, prog: str) -> Parser:
             default=[],
             help="lose this: a reason that was shown",
         )
-        add("--rescue", metavar="DIR", help="copy ignored outputs to this folder first")
+        add("--rescue", metavar="DIR", help="copy ignored, untracked and uncommitted files to this folder first")
         add("--delete-branch", action="store_true", help="delete the branch too, if ocman made it")
         add("--dry-run", action="store_true", help="only say what would be lost")
     return parser
 
 
 def with_context(parser: Parser) -> None:
-    """Options that only a notebook has: what is put under a prompt."""
+    """What only a notebook has: a prompt in the cell, and what is put under it."""
+    parser.epilog = (
+        f"%{parser.prog} {parser.short_usage().removeprefix(parser.prog).split()[0].strip('[]')} takes the rest of "
+        "its cell as the prompt, of as many lines as you like; in quotes \\n is no new line."
+    )
     parser.add_argument(
         "--with",
         dest="variables",

@@ -78,9 +78,11 @@ async def perform(
     if verb == "abort":
         return await verbs.abort(given.session, directory=directory)
     if verb == "asks":
-        return await verbs.asks()
+        return await verbs.asks(directory)
     if verb == "reply":
-        return await verbs.reply(given.ask, given.reply, given.message, answers=given.answer)
+        return await verbs.reply(
+            given.ask, given.reply, given.message, answers=given.answer, directory=directory
+        )
     if verb == "rm":
         return await verbs.remove(
             given.branch,

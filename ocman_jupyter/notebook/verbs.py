@@ -7,17 +7,19 @@ one.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidRequest, NoSuchSession, OpenCodeError, WouldLoseWork
-from . import choose, views
+from ..errors import InvalidRequest, NoSuchSession, OcmanError, OpenCodeError, WouldLoseWork
+from . import choose, removing, views
 from .asking import outcome
 from .client import Client
 from .feed import Feed
-from .text import clean, one_line
+from .text import one_line
 from .transcript import Transcript
 from .turns import follow
 
@@ -108,28 +110,26 @@ class Verbs:
         rescue: str | None = None,
         delete_branch: bool = False,
         dry_run: bool = False,
-    ) -> views.Removed | views.Removal:
+    ) -> removing.Removed | removing.Removal:
         """Remove a worktree.  ``WouldLoseWork`` names every reason that is not in ``accept``.
 
-        ``rescue`` is a folder to which ignored outputs are copied first.
+        ``rescue`` is a folder to which ignored, untracked and uncommitted files are copied first.
         """
         path = await self._worktree_path(branch, directory)
         if dry_run:
-            return views.Removal(await self.client.removal(path, delete_branch), self)
+            return removing.Removal(await self.client.removal(path, delete_branch), self)
         body: Json = {"path": path, "accept": list(accept), "delete_branch": delete_branch}
         if rescue is not None:
-            body["rescue_to"] = absolute(rescue)
+            body |= {"rescue_to": absolute(rescue), "rescue": list(removing.RESCUABLE)}
+        name = await self._branch_at(path, directory) if delete_branch else None
         try:
             answer = await self.client.remove(body)
         except WouldLoseWork as error:
-            found = error.details.get("reasons") or []
-            codes = ",".join(reason["code"] for reason in found)
-            error.hint = f"Lose all of it: add --accept {codes}; keep ignored outputs: add --rescue DIR."
-            error.lines = [clean(line) for line in views.reasons(found)]
+            removing.explain(error, rescued=rescue is not None)
             raise
         if self.last_worktree == path:
             self.last_worktree = self.last_session = None
-        return views.Removed(answer, self)
+        return removing.Removed(answer, name, self)
 
     async def diff(
         self, branch: str | None = None, *, directory: str | None = None, against: str = "base"
@@ -243,9 +243,11 @@ class Verbs:
 
     # --- asks --------------------------------------------------------------------------------
 
-    async def asks(self) -> views.AskList:
-        """All that needs the user."""
-        return views.AskList(await self.client.asks(), self)
+    async def asks(self, directory: str | None = None) -> views.AskList:
+        """All that needs the user, in all repositories; of others than that of ``directory`` it is said in which."""
+        answer = await self.client.asks()
+        here, roots = await self._whose(answer["asks"], directory)
+        return views.AskList(answer, {key: root for key, root in roots.items() if root != here}, self)
 
     async def reply(
         self,
@@ -254,9 +256,14 @@ class Verbs:
         message: str | None = None,
         *,
         answers: Sequence[str] | None = None,
+        directory: str | None = None,
     ) -> views.Replied:
-        """Answer an ask: ``once``, ``always`` or ``reject``; for a question the chosen ``answers``."""
-        wanted = choose.ask((await self.client.asks())["asks"], ask)
+        """Answer an ask: ``once``, ``always`` or ``reject``; for a question the chosen ``answers``.
+
+        ``ask``: ``None`` = the only one of the repository of ``directory``.
+        """
+        asks = (await self.client.asks())["asks"]
+        wanted = choose.ask(asks, ask) if ask else choose.ask_here(asks, *await self._whose(asks, directory))
         if wanted["kind"] == "question" and answers:
             body: Json = {"answers": _labels(wanted["questions"], answers)}
         elif wanted["kind"] == "question" and reply != "reject":
@@ -311,6 +318,32 @@ class Verbs:
             return self.last_worktree
         where = absolute(directory)
         return str(choose.around(await self.client.worktrees(where, False), where)["path"])
+
+    async def _branch_at(self, path: str, directory: str | None) -> str | None:
+        """The branch of the worktree at ``path``, where that can be told."""
+        for where in (path, absolute(directory)):  # its own folder may be gone
+            with suppress(OcmanError):
+                listing = await self.client.worktrees(where, False)
+                return next((tree.get("branch") for tree in listing["worktrees"] if tree["path"] == path), None)
+        return None
+
+    async def _whose(self, asks: list[Json], directory: str | None) -> tuple[str | None, dict[str, str]]:
+        """The root of the repository of ``directory``, and by its id that of each ask, where they can be told."""
+        if not asks:
+            return None, {}
+
+        async def root(answer: Awaitable[Json]) -> str | None:
+            try:
+                return (await answer).get("repo_root")
+            except OcmanError:  # no repository, or a session that has gone meanwhile
+                return None
+
+        sessions = list({ask["session_id"] for ask in asks})
+        here, *roots = await asyncio.gather(
+            root(self.client.worktrees(absolute(directory), False)), *(root(self.client.session(s)) for s in sessions)
+        )
+        of = dict(zip(sessions, roots, strict=True))
+        return here, {ask["id"]: found for ask in asks if (found := of[ask["session_id"]])}
 
     async def _follow(
         self, session_id: str, say: Callable[[str], None] | None, send: Callable[[], Any] | None

@@ -8,6 +8,7 @@ notebook.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .answer import Answer, Rows
@@ -17,6 +18,7 @@ from .transcript import describe_ask
 
 if TYPE_CHECKING:
     from .panels import SessionPanel
+    from .removing import Removed
     from .verbs import Verbs
 
 Json = dict[str, Any]
@@ -303,24 +305,29 @@ class Ask(Answer):
 
 
 class AskList(Rows):
-    """All that needs the user."""
+    """All that needs the user; ``elsewhere`` tells, by its id, the repository of an ask of another than this one."""
 
     key = "asks"
-    head = ("ask", "session", "wants", "since")
+    head = ("ask", "session", "repository", "wants", "since")
     empty = "Nothing needs you."
+
+    def __init__(self, data: Json, elsewhere: Mapping[str, str] | None = None, verbs: Verbs | None = None) -> None:
+        super().__init__(data, verbs)
+        self.elsewhere = elsewhere or {}
 
     def item(self, data: Json) -> Ask:
         return Ask(data, self._verbs)
 
     def row(self, data: Json) -> tuple[object, ...]:
-        return (data["id"], data["title"], describe_ask(data), age(data["created"]))
+        where = self.elsewhere.get(data["id"], "")
+        return (data["id"], data["title"], where, describe_ask(data), age(data["created"]))
 
     def __repr__(self) -> str:
         if not len(self):
             return self.empty
         return "\n".join(
-            f"! {one_line(title, 40)}  {wants}\n    {ask}  {since}".rstrip()
-            for ask, title, wants, since in map(self.row, self.data[self.key])
+            f"! {one_line(title, 40)}  {wants}\n    {ask}  {since}".rstrip() + (f"  in {clean(where)}" if where else "")
+            for ask, title, where, wants, since in map(self.row, self.data[self.key])
         )
 
 
@@ -425,29 +432,6 @@ class Diff(Rows):
         return [f"Compared with {against['ref']} ({against['sha'][:8]}).", *more]
 
 
-class Removal(Answer):
-    """What removing a worktree would lose (``--dry-run``)."""
-
-    def lines(self) -> list[str]:
-        if self.data["safe"]:
-            return ["Nothing would be lost."]
-        return ["Removing it would lose:", *reasons(self.data["reasons"])]
-
-
-class Removed(Answer):
-    """A worktree was removed."""
-
-    def lines(self) -> list[str]:
-        lines = [
-            "Worktree removed"
-            + (" with its branch." if self.data["branch_deleted"] else "; its branch is kept.")
-        ]
-        lines += [
-            f"  saved {r['path']} to {r['to']} ({size(r['bytes'])})" for r in self.data.get("rescued") or []
-        ]
-        return lines
-
-
 class Report(Rows):
     """What ``doctor`` found."""
 
@@ -467,19 +451,3 @@ class Report(Rows):
         return [
             f"{c['name']}: {c['hint']}" for c in self.data["checks"] if c.get("hint") and c["status"] != "ok"
         ]
-
-
-def reasons(found: list[Json]) -> list[str]:
-    """Lines for the reasons of a removal that would lose something."""
-    lines = []
-    for reason in found:
-        total = f" ({size(reason['total_bytes'])})" if reason.get("total_bytes") else ""
-        lines.append(f"  {reason['code']}: {reason['message']}{total}")
-        items = reason.get("items") or []
-        lines += [
-            f"    {item['path']}" + (f"  {size(item['bytes'])}" if item.get("bytes") else "")
-            for item in items[:10]
-        ]
-        if len(items) > 10:
-            lines.append(f"    … and {len(items) - 10} more")
-    return lines

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ocman_jupyter import __version__
-from ocman_jupyter.errors import LaunchFailed, NoCommits, OpenCodeUnreachable, WouldLoseWork
+from ocman_jupyter.errors import LaunchFailed, NoCommits, OpenCodeUnreachable
 from ocman_jupyter.hosts.host import Check
 from tests.cli.conftest import Answer
 from tests.notebook.fake import FakeHost, loss, permission
@@ -272,17 +272,22 @@ def test_watch_without_a_session_takes_the_newest(ocman: Ocman, fake: FakeHost) 
 
 def test_rm_shows_the_reasons_and_asks_nothing(ocman: Ocman, fake: FakeHost) -> None:
     ocman("wt", "fix")
-
-    async def refuse(request: Any) -> Any:
-        raise WouldLoseWork(details={"reasons": [loss().model_dump(), loss("untracked").model_dump()]})
-
-    from ocman_jupyter.notebook import api
-
-    api.in_process()._host.worktrees.remove = refuse
+    fake.refuses = [loss(), loss("untracked")]
     code, out, err = ocman("rm", "fix")
     assert code == 1 and out == ""
     assert "ignored: Ignored files would go. (2.0 MB)" in err and "out/x.csv" in err
-    assert "--accept ignored,untracked" in err
+    assert "--accept ignored,untracked" in err and "--rescue DIR" in err
+    assert "--rescue" not in ocman("rm", "fix", "--rescue", "saved")[2]
+
+
+def test_reply_without_a_name_leaves_other_repositories_alone(ocman: Ocman, fake: FakeHost) -> None:
+    fake.add_session("/other", "Fix the loader", id="ses_1", repo_root="/other")
+    fake.pending["per_1"] = permission()
+    code, _, err = ocman("reply", "once")
+    assert code == 1 and "/other" in err and "`ocman-jupyter reply per_1 once|always|reject`" in err
+    assert fake.pending and "  in /other" in ocman("asks")[1]
+    assert set(json.loads(ocman("asks", "--json")[1])["asks"][0]) == set(permission().model_dump())
+    assert ocman("reply", "per_1", "once")[0] == 0
 
 
 def test_rm_accepts_by_name(ocman: Ocman, fake: FakeHost) -> None:

@@ -67,8 +67,12 @@ def test_main_job(project: Path) -> None:
     assert refused["code"] == "would_lose_work"
     assert "untracked" in [reason["code"] for reason in refused["details"]["reasons"]]
     ocman(project, "abort", "fix-loader")
-    accept = ",".join(reason["code"] for reason in refused["details"]["reasons"])
-    assert ocman(project, "rm", "fix-loader", "--accept", accept, "--delete-branch")["branch_deleted"]
+    # What can be rescued is, whatever the reason; only what is left must be accepted.
+    accept = ",".join(r["code"] for r in refused["details"]["reasons"] if r["code"] != "untracked")
+    words = ["--rescue", str(project.parent / "saved"), *(["--accept", accept] if accept else [])]
+    removed = ocman(project, "rm", "fix-loader", *words, "--delete-branch")
+    assert removed["branch_deleted"]
+    assert [Path(one["to"]).read_text() for one in removed["rescued"] if one["path"] == "new.txt"] == ["x"]
     assert len(instances(project)) == 1
 
 

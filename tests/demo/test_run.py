@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
+from jupyter_client.blocking import BlockingKernelClient
 
 from ocman_jupyter.demo.ending import demo_processes, end_the_rest, opencode_processes
 from ocman_jupyter.demo.place import MARK, Place
@@ -81,30 +83,69 @@ def running(demo_env: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Pop
     process.stderr.close()
 
 
+def printed(client: httpx.Client, place: Place, notebook: str, code: str) -> str:
+    """What ``code`` shows in the kernel of ``notebook``, as text."""
+    kernel = {"name": "python3"}
+    body = {"path": notebook, "name": notebook, "type": "notebook", "kernel": kernel}
+    started = client.post("api/sessions", json=body).json()["kernel"]["id"]
+    talk = BlockingKernelClient()
+    talk.load_connection_file(str(place.runtime / f"kernel-{started}.json"))
+    talk.start_channels()
+    shown: list[str] = []
+
+    def hook(message: dict[str, Any]) -> None:
+        content = message["content"]
+        shown.append(content.get("data", {}).get("text/plain") or content.get("text") or "")
+        shown.extend(content.get("traceback", []))
+
+    try:
+        talk.wait_for_ready(timeout=60)
+        talk.execute_interactive(code, timeout=60, output_hook=hook)
+    finally:
+        talk.stop_channels()
+    return "".join(shown)
+
+
 @pytest.mark.live
 @pytest.mark.timeout(300)
-def test_ctrl_c_ends_jupyter_and_opencode_and_keeps_the_project(running: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_ctrl_c_ends_jupyter_and_opencode_and_keeps_the_project(
+    running: subprocess.Popen[str], tmp_path: Path, repository: Callable[..., Path]
+) -> None:
     place = Place((tmp_path / "demo").resolve())
     assert running.stderr is not None
     said: list[str] = []
     address = None
     for line in running.stderr:
         said.append(line)
-        if found := re.search(r"open (http://\S+?)lab/tree/\S+\?token=(\w+)", line):
+        if found := re.search(r"open (http://\S+?)lab/tree/(\S+)\?token=(\w+)", line):
             address = found
         if "Ctrl-C" in line:
             break
     assert address, said
+    assert address[2] == "harvest/explore.ipynb"
     assert any("demo model (scripted, offline)" in line for line in said)
-    headers = {"Authorization": f"token {address[2]}"}
+    headers = {"Authorization": f"token {address[3]}"}
+    other = repository("other")
     with httpx.Client(base_url=address[1], headers=headers, timeout=90, trust_env=False) as client:
         assert client.get("lab").status_code == 200
         made = client.post("api/ocman/worktrees", json={"directory": str(place.project), "branch": "idea"})
         assert made.status_code == 201, made.text
         assert [one["path"] for one in made.json()["carried"]] == ["data/yields.csv"]
-        assert Path(made.json()["worktree_path"], "data/yields.csv").exists()
+        tree = Path(made.json()["worktree_path"])
+        assert (tree / "data/yields.csv").exists()
+        inside = client.get(f"api/contents/{tree.relative_to(place.folder)}/data/yields.csv")
+        assert inside.status_code == 200, "its files can be opened in Jupyter"
+        code = "%load_ext ocman_jupyter\ntrees = %ocman wts\nprint(trees[1].path)"
+        assert printed(client, place, address[2], code) == f"{tree}\n"
+        client.post("api/ocman/sessions", json={"directory": str(other), "prompt": "READ /etc/hosts"})
+        deadline = time.monotonic() + 60
+        while not client.get("api/ocman/asks").json()["asks"]:
+            assert time.monotonic() < deadline
     assert len(opencode_processes(place)) == 1
     running.send_signal(signal.SIGINT)
+    said = running.stderr.readlines()
+    assert f"demo: ending the OpenCode of {place.project}\n" in said
+    assert f"demo: ending the OpenCode of {other}, 1 session waits for an answer\n" in said
     assert running.wait(60) == 0
     assert demo_processes(place) == []
     assert (place.project / ".git").exists()

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
-from ocman_jupyter.errors import NoSuchSession, NotFound, OpenCodeUnreachable, ServerUnreachable
+from ocman_jupyter.errors import NoSuchSession, NotFound, OpenCodeUnreachable, ServerUnreachable, WouldLoseWork
 from ocman_jupyter.hosts.host import (
     Ask,
     Base,
@@ -94,6 +94,9 @@ class FakeHost:
         self.todo: list[dict[str, Any]] = []
         self.differences = differences()
         self.reasons: list[LossReason] = []
+        self.refuses: list[LossReason] = []
+        """Why no worktree can be removed."""
+        self.keeps_branches = False
         self.checks = [Check(name="git", status="ok", message="git 2.39.5")]
         self.turn_seconds = 0.05
         self.turn_error: str | None = None
@@ -136,7 +139,7 @@ class FakeHost:
             id=session_id,
             title=title,
             directory=directory,
-            repo_root="/repo",
+            repo_root=more.pop("repo_root", "/repo"),
             status=more.pop("status", "idle"),
             parent_id=None,
             created=more.pop("created", now()),
@@ -279,8 +282,10 @@ class FakeHost:
 
     async def remove(self, request: RemoveRequest) -> Removed:
         self.called("remove", request)
+        if self.refuses:
+            raise WouldLoseWork(details={"reasons": [reason.model_dump() for reason in self.refuses]})
         self.trees.pop(request.path, None)
-        return Removed(branch_deleted=request.delete_branch)
+        return Removed(branch_deleted=request.delete_branch and not self.keeps_branches)
 
     async def sessions(self, directory: str) -> SessionList:
         self.called("sessions", directory)

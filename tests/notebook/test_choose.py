@@ -115,11 +115,15 @@ def test_newest_session(listing: dict[str, Any]) -> None:
     assert choose.newest([]) is None
 
 
-def test_the_only_ask_needs_no_name() -> None:
-    one = {"id": "per_1", "session_id": "ses_1", "title": "t"}
-    assert choose.ask([one], None) is one
-    assert choose.ask([one, {**one, "id": "per_2"}], "per_2")["id"] == "per_2"
+def test_the_only_ask_of_a_repository_needs_no_name() -> None:
+    one = {"id": "per_1", "session_id": "ses_1", "title": "t", "kind": "permission"}
+    two = {**one, "id": "per_2"}
+    assert choose.ask([one, two], "per_2") is two
+    assert choose.ask_here([one, two], "/repo", {"per_1": "/other", "per_2": "/repo"}) is two
     with pytest.raises(InvalidRequest):
-        choose.ask([one, {**one, "id": "per_2"}], None)
+        choose.ask_here([one, two], "/repo", {"per_1": "/repo", "per_2": "/repo"})
+    for here, roots in ((None, {}), ("/repo", {}), ("/repo", {"per_1": "/other"})):
+        with pytest.raises(NotFound):
+            choose.ask_here([one], here, roots)
     with pytest.raises(NotFound):
-        choose.ask([], None)
+        choose.ask_here([], "/repo", {})

@@ -12,6 +12,7 @@ from ocman_jupyter.errors import (
     BranchCheckedOut,
     InvalidRequest,
     NoSuchWorktree,
+    NotFound,
     OcmanError,
     OpenCodeError,
     WouldLoseWork,
@@ -236,6 +237,7 @@ def test_lists_and_asks(shell: Any, fake: FakeHost) -> None:
     run(shell, "%ocman wt fix")
     assert [tree.branch for tree in run(shell, "%ocman wts")] == ["fix"]
     assert len(run(shell, "%ocman sessions")) == 1
+    fake.add_session("/repo", "Fix the loader", id="ses_1")
     fake.pending["per_1"] = permission()
     assert "always would allow all work on what is at /etc/*" in repr(run(shell, "%ocman asks"))
     said = repr(run(shell, '%ocman reply reject "use the copy in data/"'))
@@ -254,6 +256,27 @@ def test_lists_and_asks(shell: Any, fake: FakeHost) -> None:
     for reply, words in outcomes.items():
         fake.pending["per_1"] = permission()
         assert repr(run(shell, f"%ocman reply {reply}")) == words
+
+
+def test_an_ask_of_another_repository_is_answered_by_name_only(shell: Any, fake: FakeHost) -> None:
+    fake.add_session("/other", "Fix the loader", id="ses_1", repo_root="/other")
+    fake.pending["per_1"] = permission()
+    with pytest.raises(NotFound, match='In /other "Fix the loader" waits: outside the worktree') as caught:
+        run(shell, "%ocman reply once")
+    assert "`%ocman reply per_1 once|always|reject`" in (caught.value.hint or "")
+    fake.pending["que_1"] = question()  # its session is not known: it may be anyone's
+    with pytest.raises(NotFound):
+        run(shell, "%ocman reply reject")
+    assert "reply" not in fake.names()
+    listed = run(shell, "%ocman asks")
+    assert "in /other" in repr(listed) and "/other" in listed._repr_html_()
+    fake.add_session("/repo", "Mine", id="ses_2")
+    fake.pending["per_2"] = permission("per_2", "ses_2")
+    assert repr(run(shell, "%ocman asks")).count("  in /") == 2
+    run(shell, "%ocman reply once")
+    assert fake.given("reply")[0] == "per_2"
+    run(shell, "%ocman reply per_1 once")
+    assert fake.given("reply")[0] == "per_1"
 
 
 def test_questions_get_one_answer_each(shell: Any, fake: FakeHost) -> None:
@@ -298,6 +321,7 @@ def test_rm_accepts_by_name_and_dry_run_only_looks(shell: Any, fake: FakeHost) -
     assert (
         asked.accept == ["ignored", "untracked"] and asked.rescue_to.endswith("/out") and asked.delete_branch
     )
+    assert asked.rescue == ["ignored", "untracked", "uncommitted"]
     assert fake_remove is None
 
 
@@ -313,19 +337,40 @@ def test_rm_never_guesses(shell: Any, fake: FakeHost) -> None:
 
 def test_would_lose_work_names_the_reasons(shell: Any, fake: FakeHost) -> None:
     fake.add_tree("fix")
-
-    async def refuse(request: Any) -> Any:
-        raise WouldLoseWork(details={"reasons": [loss().model_dump()]})
-
-    from ocman_jupyter.notebook import api
-
-    api.DESK.verbs().client._host.worktrees.remove = refuse  # type: ignore[attr-defined]
+    fake.refuses = [loss()]
     with pytest.raises(WouldLoseWork) as caught:
         run(shell, "%ocman rm fix")
     assert caught.value.details["reasons"][0]["code"] == "ignored"
     shown = "\n".join(caught.value._render_traceback_())
     assert "--accept ignored" in shown and "--rescue DIR" in shown
     assert "ignored: Ignored files would go. (2.0 MB)" in shown and "out/x.csv" in shown
+    with pytest.raises(WouldLoseWork) as caught:
+        run(shell, "%ocman rm fix --rescue out")
+    assert "--accept ignored" in (caught.value.hint or "") and "--rescue" not in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(("code", "offered"), [("untracked", True), ("uncommitted", True), ("busy_session", False)])
+def test_rescue_is_offered_for_what_can_be_rescued(shell: Any, fake: FakeHost, code: str, offered: bool) -> None:
+    fake.add_tree("fix")
+    fake.refuses = [loss(code)]
+    with pytest.raises(WouldLoseWork) as caught:
+        run(shell, "%ocman rm fix")
+    assert ("--rescue DIR" in (caught.value.hint or "")) == offered
+
+
+def test_a_branch_that_is_kept_against_the_wish_says_why(shell: Any, fake: FakeHost) -> None:
+    for branch in ("fix/it", "other", "third"):
+        fake.add_tree(branch)
+    fake.keeps_branches = True
+    said = repr(run(shell, "%ocman rm fix/it --delete-branch"))
+    assert "its branch is kept" in said and "ocman did not make it" in said and "git branch -d fix/it" in said
+    assert "git branch -d third" in repr(run(shell, "%ocman rm /repo/.worktrees/third --delete-branch"))
+    assert repr(run(shell, "%ocman rm other")) == "Worktree removed; its branch is kept."
+
+
+def test_help_says_how_a_prompt_gets_several_lines(shell: Any, fake: FakeHost) -> None:
+    for verb, words in {"wt": "%%ocman wt BRANCH", "prompt": "%%ocman prompt SESSION"}.items():
+        assert f"{words} takes the rest of its cell" in " ".join(repr(run(shell, f"%ocman help {verb}")).split())
 
 
 def test_session_takes_a_directory_or_a_prompt_or_both(shell: Any, fake: FakeHost, tmp_path: Any) -> None:

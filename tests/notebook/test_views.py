@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ocman_jupyter.notebook import views
+from ocman_jupyter.notebook import removing, views
 from tests.notebook.fake import FakeHost, differences, instance, loss, permission
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\"'><img src=x onerror=alert(1)>"
@@ -84,7 +84,7 @@ def hostile_views() -> list[views.Answer]:
         views.Ask(bad_ask),
         views.AskList({"asks": [bad_ask]}),
         views.Diff(differences({"path": HOSTILE, "patch": HOSTILE}).model_dump(mode="json")),
-        views.Removal({"safe": False, "reasons": [{**loss().model_dump(), "message": HOSTILE}]}),
+        removing.Removal({"safe": False, "reasons": [{**loss().model_dump(), "message": HOSTILE}]}),
         views.Report({"checks": [{"name": HOSTILE, "status": "error", "message": HOSTILE, "hint": HOSTILE}]}),
         views.Turned({"session_id": "ses_1", "status": "idle", "answer": HOSTILE, "error": None}),
         views.Answer({"x": HOSTILE}),
@@ -204,7 +204,7 @@ def test_a_diff_says_what_became_of_each_file() -> None:
 
 
 def test_removal_lists_reasons_with_sizes() -> None:
-    shown = repr(views.Removal({"safe": False, "reasons": [loss().model_dump()]}))
+    shown = repr(removing.Removal({"safe": False, "reasons": [loss().model_dump()]}))
     assert "ignored: Ignored files would go. (2.0 MB)" in shown and "out/x.csv  2.0 MB" in shown
 
 
