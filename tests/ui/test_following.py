@@ -24,6 +24,23 @@ GROW_BEFORE_THE_SCROLL_IS_TOLD = """log => new Promise(done => {
   grow(2000);
 })"""
 
+SHRINK_AND_GROW = """log => new Promise(done => {
+  const list = log.querySelector('.ocman-Entries');
+  const grow = height => {
+    const entry = Object.assign(document.createElement('div'), { style: `height: ${height}px` });
+    list.append(entry);
+    return entry;
+  };
+  const entry = grow(2000);
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    entry.remove();
+    log.getBoundingClientRect(); // laid out: the view cannot be where it was
+    grow(1000);
+    requestAnimationFrame(() => requestAnimationFrame(() =>
+      done(log.scrollHeight - log.scrollTop - log.clientHeight)));
+  }));
+})"""
+
 
 def test_what_grows_between_a_scroll_and_its_event_does_not_lose_the_end(lab: Lab, panel: Any) -> None:
     page = panel.page
@@ -35,6 +52,7 @@ def test_what_grows_between_a_scroll_and_its_event_does_not_lose_the_end(lab: La
     log = session.get_by_role("log")
     expect(log.get_by_role("heading", name="Plan")).to_be_visible()
     assert log.evaluate(GROW_BEFORE_THE_SCROLL_IS_TOLD) <= 1
+    assert log.evaluate(SHRINK_AND_GROW) <= 1
     expect(session.get_by_role("button", name="Jump to the end")).to_have_count(0)
     # Who scrolls up has left it.
     log.evaluate("log => { log.scrollTop -= 500; }")

@@ -7,6 +7,9 @@ import { IDisposable } from '@lumino/disposable';
 
 /** So near to the end is at the end, in pixels. */
 const SLACK = 32;
+/** What the reader does counts for a scroll that follows within so many milliseconds. */
+const INTENT = 1000;
+const INPUTS = ['wheel', 'touchmove', 'keydown', 'pointerdown'];
 
 export class ScrollKeeper implements IDisposable {
   /**
@@ -21,6 +24,7 @@ export class ScrollKeeper implements IDisposable {
     private _moved: () => void
   ) {
     _scroller.addEventListener('scroll', this._onScroll, { passive: true });
+    INPUTS.forEach(type => _scroller.addEventListener(type, this._onInput, { passive: true }));
     // It comes when the page is laid out anyway, and before it is painted.
     this._observer = new ResizeObserver(() => this._settle());
     this._observer.observe(_scroller);
@@ -40,6 +44,7 @@ export class ScrollKeeper implements IDisposable {
     this._disposed = true;
     this._observer.disconnect();
     this._scroller.removeEventListener('scroll', this._onScroll);
+    INPUTS.forEach(type => this._scroller.removeEventListener(type, this._onInput));
   }
 
   toEnd(): void {
@@ -88,11 +93,18 @@ export class ScrollKeeper implements IDisposable {
     }
   };
 
+  private _onInput = (): void => {
+    this._input = performance.now();
+  };
+
   private _record(): void {
     const { scrollTop, scrollHeight, clientHeight } = this._scroller;
-    // The end may have moved on since the view was scrolled there: it is left by scrolling up only.
-    const isLeft = !this._atEnd || scrollTop < this._top - 1;
+    // The end may have moved on since the view was scrolled there: it is left by scrolling up only.  Entries that
+    // went, and others that came, scroll up too: where the height is another one, the reader must have done something.
+    const isReaders = scrollHeight === this._height || performance.now() - this._input < INTENT;
+    const isLeft = !this._atEnd || (scrollTop < this._top - 1 && isReaders);
     this._top = scrollTop;
+    this._height = scrollHeight;
     this._atEnd = scrollHeight - scrollTop - clientHeight <= SLACK || !isLeft;
     this._anchor = this._onTop();
     this._offset = this._anchor ? this._offsetOf(this._anchor) : 0;
@@ -124,6 +136,8 @@ export class ScrollKeeper implements IDisposable {
   /** What `moved` was called with last. */
   private _told = true;
   private _top = 0;
+  private _height = 0;
+  private _input = -Infinity;
   private _anchor: HTMLElement | null = null;
   private _offset = 0;
   private _disposed = false;
