@@ -98,7 +98,7 @@ async def losses(
     if worktree.locked:
         why = f": {worktree.lock_reason}" if worktree.lock_reason else ""
         found.append(Loss("locked", f"The worktree is locked{why}."))
-    return _joined(found)
+    return joined(found)
 
 
 def _vanished(worktree: Worktree, admin: str | None) -> bool:
@@ -116,7 +116,7 @@ async def _closed(what: str, check: Awaitable[list[Loss]]) -> list[Loss]:
         return [Loss("unverified", f"Could not check {what}: {error}")]
 
 
-def _joined(found: list[Loss]) -> list[Loss]:
+def joined(found: list[Loss]) -> list[Loss]:
     """One loss per code."""
     by_code: dict[str, Loss] = {}
     for loss in found:

@@ -13,15 +13,14 @@ from ocman_jupyter.git.adding import together
 from ocman_jupyter.git.checkouts import Checkout, checkouts
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.lock import only_one
-from ocman_jupyter.git.losses import Loss, losses
+from ocman_jupyter.git.losses import Loss, joined, losses
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.names import slug
 from ocman_jupyter.git.paths import is_within, shown, size_of
 from ocman_jupyter.git.records import Item, Reason, Rescued, Worktree
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository
-from ocman_jupyter.git.rescue import copy_out, target, write_out
-from ocman_jupyter.git.status import read_status
+from ocman_jupyter.git.rescue import Copies, target, write_out
 from ocman_jupyter.git.worktrees import record
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
@@ -82,10 +81,7 @@ async def remove(
             chosen = [loss for loss in found if loss.code in rescue]
             _refuse([loss for loss in found if loss not in chosen and loss.code not in accepted], [])
             rescued = await removal.rescue(chosen, rescue_to)
-            found, before = await removal.losses(), {loss.code: loss for loss in chosen}
-            copied = {
-                loss.code for loss in found if loss.code in before and loss.items == before[loss.code].items
-            } - accepted
+            copied = {loss.code for loss in chosen} - accepted
             accepted |= copied
         _refuse([loss for loss in found if loss.code not in accepted], rescued)
         try:
@@ -128,6 +124,8 @@ class _Removal:
         elsewhere = any(one.branch in other.in_use for other in places if other is not one)
         ours = row is not None and row.branch_made and row.branch == one.branch
         self._takes_branch = delete_branch and ours and not elsewhere
+        self._copies = Copies()
+        self._staged_then = b""
 
     @classmethod
     async def of(cls, git: Git, store: Store, repository: Repository, path: str, delete_branch: bool) -> _Removal:
@@ -149,20 +147,47 @@ class _Removal:
         return await losses(self._git, self._repository, worktree, self._row, self._takes_branch, self._one.admin)
 
     async def rescue(self, chosen: list[Loss], rescue_to: str) -> list[Rescued]:
-        top = self._one.path
+        top, copies = self._one.path, self._copies
         to = await self._git.disk(target, rescue_to, top)
         names = [item.path for loss in chosen for item in loss.items]
-        rescued = await self._git.disk(copy_out, top, names, to)
+        await self._git.disk(copies.copy_out, top, names, to)
         if any(loss.code == "uncommitted" for loss in chosen):
-            entries = await read_status(self._git, top, untracked="no")
-            if any(entry.kind in "12" and entry.xy[0] != "." for entry in entries):
-                staged = await self._git.run(
-                    "diff", "--cached", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", cwd=top
-                )
+            self._staged_then = staged = await self._staged(top)
+            if staged:
                 name = f"{os.path.basename(top)}.staged.patch"
-                goal = await self._git.disk(write_out, staged.out, os.path.join(to, name))
-                rescued.append(Rescued(name, shown(goal), len(staged.out)))
-        return rescued
+                goal = await self._git.disk(write_out, staged, os.path.join(to, name))
+                copies.rescued.append(Rescued(name, shown(goal), len(staged)))
+        return copies.rescued
+
+    async def _staged(self, top: str) -> bytes:
+        """What is in the index of the worktree, which is at ``top`` now, and not in its commit, as a patch."""
+        plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=u")
+        return (await self._git.run("diff", "--cached", "--binary", *plain, cwd=top)).out
+
+    async def _later(self, found: list[Loss], accepted: set[str], copied: set[str], top: str) -> list[Loss]:
+        """What may not be lost of what is there now, at ``top``: it came after the look, or after the copy."""
+        now = await self.losses(top)
+        later = _came_later(found, now, accepted)
+        known = {(loss.code, item.path) for loss in found for item in loss.items}
+        for loss in now:
+            if loss.code not in copied:
+                continue
+            names = [item.path for item in loss.items if (loss.code, item.path) in known]
+            try:
+                items = await self._git.disk(self._not_copied, top, names)
+            except OSError as error:
+                later.append(Loss("unverified", f"Could not compare what was copied: {error}"))
+                continue
+            if items:
+                more = f" and {len(items) - 1} more are" if len(items) > 1 else " is"
+                later.append(Loss(loss.code, f"{shown(items[0].path)}{more} not what was copied.", items))
+            if loss.code == "uncommitted" and await self._staged(top) != self._staged_then:
+                later.append(Loss(loss.code, "Something was staged after the staged changes were copied."))
+        return joined(later)
+
+    def _not_copied(self, top: str, names: list[str]) -> list[Item]:
+        changed = self._copies.changed(top, names)
+        return [Item(name, size_of(os.path.join(top, name))) for name in changed]
 
     async def delete(self, found: list[Loss], accepted: set[str], copied: set[str]) -> None:
         """Delete what was ``found``; what came later is kept.
@@ -187,12 +212,12 @@ class _Removal:
                 f"There is no worktree at {shown(one.path)}.", details={"path": shown(one.path)}
             ) from None
         except OSError:  # another file system is mounted there, or its parent is not ours to write
-            _refuse(_came_later(found, await self.losses(), accepted, copied), [])
+            _refuse(await self._later(found, accepted, copied, one.path), [])
             await self._delete_in_place({loss.code for loss in found}, accepted)
             return
         try:
             known = await self._git.disk(_inventory, aside)
-            _refuse(_came_later(found, await self.losses(aside), accepted, copied), [])
+            _refuse(await self._later(found, accepted, copied, aside), [])
             force = ["--force", "--force"] if any(loss.code == "locked" for loss in found) else []
             said = await self._unregister(force)
         except OSError as error:
@@ -297,17 +322,15 @@ class _Removal:
         return True
 
 
-def _came_later(before: list[Loss], now: list[Loss], accepted: set[str], copied: set[str]) -> list[Loss]:
+def _came_later(before: list[Loss], now: list[Loss], accepted: set[str]) -> list[Loss]:
     """What may not be lost of what there is ``now``: of another kind, or not there ``before``."""
-    known = {loss.code: loss for loss in before}
+    known = {loss.code: {item.path for item in loss.items} for loss in before}
     later = []
     for loss in now:
         if loss.code not in accepted or loss.code not in known:
             later.append(loss)
             continue
-        # What may be lost may also grow; what was copied has to be as it was.
-        old = {(item.path, item.bytes if loss.code in copied else None) for item in known[loss.code].items}
-        items = [item for item in loss.items if (item.path, item.bytes if loss.code in copied else None) not in old]
+        items = [item for item in loss.items if item.path not in known[loss.code]]  # which may have grown
         if items:
             later.append(Loss(loss.code, loss.message, items))
     return later

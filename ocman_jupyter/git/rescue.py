@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator
 
 from ocman_jupyter.errors import PathConflict
 from ocman_jupyter.git.paths import is_within, same_content, shown
 from ocman_jupyter.git.records import Rescued
+
+_SETTLED_NS = 2_000_000_000
+"""So long after its last change the times of a file tell the next one, on any file system."""
 
 
 def target(rescue_to: str, worktree: str) -> str:
@@ -33,28 +37,51 @@ def target(rescue_to: str, worktree: str) -> str:
     return real
 
 
-def copy_out(top: str, names: Iterable[str], to: str) -> list[Rescued]:
-    """Copy files and folders ``names`` of ``top`` to the same places below ``to``.
+class Copies:
+    """What was copied out of a worktree, and how each file was then."""
 
-    A file of another content that is there already stays; ours gets a number in its name.  Raises
-    ``PathConflict`` when a copy cannot be made or is not equal afterwards.
-    """
-    done = []
-    for name in names:
-        for relative in _files(top, name.rstrip("/")):
-            source = os.path.join(top, relative)
-            try:
-                if not (stat.S_ISREG(mode := os.lstat(source).st_mode) or stat.S_ISLNK(mode)):
-                    continue  # a socket or pipe holds nothing
-                goal = _copy(source, os.path.join(to, relative))
-            except OSError as error:
-                raise PathConflict(
-                    f"{shown(relative)} could not be rescued: {error.strerror or error}.",
-                    hint="Nothing was removed. See the reason, then try again.",
-                    details={"path": shown(relative), "rescued": [one._asdict() for one in done]},
-                ) from error
-            done.append(Rescued(shown(relative), shown(goal), os.lstat(goal).st_size))
-    return done
+    def __init__(self) -> None:
+        self.rescued: list[Rescued] = []
+        self._goals: dict[str, str] = {}
+        self._facts: dict[str, tuple[int, ...] | None] = {}
+
+    def copy_out(self, top: str, names: Iterable[str], to: str) -> None:
+        """Copy files and folders ``names`` of ``top`` to the same places below ``to``.
+
+        A file of another content that is there already stays; ours gets a number in its name.  Raises
+        ``PathConflict`` when a copy cannot be made or is not equal afterwards.
+        """
+        for name in names:
+            for relative in _files(top, name.rstrip("/")):
+                source = os.path.join(top, relative)
+                try:
+                    info = os.lstat(source)
+                    if not _holds_bytes(info):
+                        continue
+                    goal = _copy(source, os.path.join(to, relative))
+                    size = os.lstat(goal).st_size
+                except OSError as error:
+                    raise PathConflict(
+                        f"{shown(relative)} could not be rescued: {error.strerror or error}.",
+                        hint="Nothing was removed. See the reason, then try again.",
+                        details={"path": shown(relative), "rescued": [one._asdict() for one in self.rescued]},
+                    ) from error
+                self._goals[relative] = goal
+                # Written to just now, a file can change once more at the same time of its clock.
+                settled = time.time_ns() - info.st_ctime_ns > _SETTLED_NS
+                self._facts[relative] = _facts(info) if settled else None
+                self.rescued.append(Rescued(shown(relative), shown(goal), size))
+
+    def changed(self, top: str, names: Iterable[str]) -> list[str]:
+        """The files of ``names``, which are in ``top`` now, whose copy is not equal to them.  Raises ``OSError``."""
+        found = [relative for name in names for relative in _files(top, name.rstrip("/"))]
+        return [relative for relative in found if not self._has(os.path.join(top, relative), relative)]
+
+    def _has(self, source: str, relative: str) -> bool:
+        info, goal = os.lstat(source), self._goals.get(relative)
+        if not _holds_bytes(info):
+            return True
+        return goal is not None and (_facts(info) == self._facts[relative] or _same(source, goal))
 
 
 def write_out(content: bytes, to: str) -> str:
@@ -64,6 +91,15 @@ def write_out(content: bytes, to: str) -> str:
     with open(goal, "xb") as file:
         file.write(content)
     return goal
+
+
+def _holds_bytes(info: os.stat_result) -> bool:
+    """A socket or pipe holds nothing."""
+    return stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)
+
+
+def _facts(info: os.stat_result) -> tuple[int, ...]:
+    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 def _files(top: str, name: str) -> Iterator[str]:
