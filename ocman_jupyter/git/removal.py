@@ -124,7 +124,8 @@ class _Removal:
         elsewhere = any(one.branch in other.in_use for other in places if other is not one)
         ours = row is not None and row.branch_made and row.branch == one.branch
         self._takes_branch = delete_branch and ours and not elsewhere
-        self._copies = Copies()
+        self._closed = (one.path, repository.common_dir)
+        self._copies = Copies(*self._closed)
         self._staged_then = b""
 
     @classmethod
@@ -148,7 +149,7 @@ class _Removal:
 
     async def rescue(self, chosen: list[Loss], rescue_to: str) -> list[Rescued]:
         top, copies = self._one.path, self._copies
-        to = await self._git.disk(target, rescue_to, top)
+        to = await self._git.disk(target, rescue_to, *self._closed)
         names = [item.path for loss in chosen for item in loss.items]
         await self._git.disk(copies.copy_out, top, names, to)
         if any(loss.code == "uncommitted" for loss in chosen):

@@ -16,8 +16,8 @@ _SETTLED_NS = 2_000_000_000
 """So long after its last change the times of a file tell the next one, on any file system."""
 
 
-def target(rescue_to: str, worktree: str) -> str:
-    """The real path of the folder to copy to.  Raises ``PathConflict`` when it goes with the worktree."""
+def target(rescue_to: str, *closed: str) -> str:
+    """The real path of the folder to copy to.  Raises ``PathConflict`` when it is in one of the folders ``closed``."""
     try:
         os.fsencode(rescue_to)
         real = os.path.realpath(rescue_to)
@@ -28,19 +28,25 @@ def target(rescue_to: str, worktree: str) -> str:
             f"The folder to rescue to cannot be used: {error.strerror or error}.",
             details={"path": shown(rescue_to)},
         ) from error
-    if not os.path.isabs(rescue_to) or is_within(real, os.path.realpath(worktree)):
+    if not os.path.isabs(rescue_to) or _is_in_any(real, closed):
         raise PathConflict(
-            "The folder to rescue to must be an absolute path outside the worktree.",
-            hint="Choose a folder outside the worktree.",
+            "The folder to rescue to must be an absolute path outside the worktree and git's own folders.",
+            hint="Choose a folder outside the worktree and outside .git.",
             details={"path": shown(rescue_to)},
         )
     return real
 
 
+def _is_in_any(real: str, folders: Iterable[str]) -> bool:
+    return any(is_within(real, os.path.realpath(folder)) for folder in folders)
+
+
 class Copies:
     """What was copied out of a worktree, and how each file was then."""
 
-    def __init__(self) -> None:
+    def __init__(self, *closed: str) -> None:
+        self._closed = closed
+        """Folders that no file may be copied to: the worktree, and git's own."""
         self.rescued: list[Rescued] = []
         self._goals: dict[str, str] = {}
         self._facts: dict[str, tuple[int, ...] | None] = {}
@@ -58,7 +64,7 @@ class Copies:
                     info = os.lstat(source)
                     if not _holds_bytes(info):
                         continue
-                    goal = _copy(source, os.path.join(to, relative))
+                    goal = self._copy(source, os.path.join(to, relative))
                     size = os.lstat(goal).st_size
                 except OSError as error:
                     raise PathConflict(
@@ -76,6 +82,12 @@ class Copies:
         """The files of ``names``, which are in ``top`` now, whose copy is not equal to them.  Raises ``OSError``."""
         found = [relative for name in names for relative in _files(top, name.rstrip("/"))]
         return [relative for relative in found if not self._has(os.path.join(top, relative), relative)]
+
+    def _copy(self, source: str, goal: str) -> str:
+        # Below the folder that was named a link, or a folder of the same name, can lead back.
+        if _is_in_any(os.path.realpath(os.path.dirname(goal)), self._closed):
+            raise OSError(f"{shown(goal)} is in the worktree or in git's own folders")
+        return _copy(source, goal)
 
     def _has(self, source: str, relative: str) -> bool:
         info, goal = os.lstat(source), self._goals.get(relative)

@@ -705,6 +705,41 @@ async def test_a_rescue_into_the_worktree_through_a_link_is_refused(x, remove, t
     assert (place / "out.csv").exists()
 
 
+@pytest.mark.parametrize("inside", ["", "resc", "worktrees/x", "worktrees/x/resc", "worktrees/y/resc", "objects"])
+async def test_a_rescue_into_the_folders_of_git_is_refused(x, remove, domain, tmp_path, inside):
+    root, place = x
+    await domain.add(root, "y")
+    (place / "out.csv").write_text("1")
+    (tmp_path / "link").symlink_to(root / ".git")
+    for to in (root / ".git" / inside, tmp_path / "link" / inside, place / ".." / "x" / inside):
+        with pytest.raises(errors.PathConflict) as caught:
+            await remove(place, rescue_to=str(to))
+        assert "outside" in caught.value.message
+    assert (place / "out.csv").exists()
+    assert not list(root.rglob(".git/**/out.csv"))
+
+
+@pytest.mark.parametrize("way", ["a folder of its own name", "a link back", "a link to .git"])
+async def test_a_rescue_that_leads_back_below_its_folder_is_refused(x, remove, tmp_path, way):
+    root, place = x
+    to = tmp_path / "rescued"
+    to.mkdir()
+    folder = place / "data"
+    if way == "a folder of its own name":
+        to, folder = place.parent, place / "x"
+        (place / "out.csv").write_text("1")  # the place of the copy, and equal
+    elif way == "a link back":
+        (to / "data").symlink_to(folder)
+    else:
+        (root / ".git" / "worktrees" / "x" / "resc").mkdir()
+        (to / "data").symlink_to(root / ".git" / "worktrees" / "x" / "resc")
+    folder.mkdir()
+    (folder / "out.csv").write_text("1")
+    with pytest.raises(errors.PathConflict):
+        await remove(place, rescue_to=str(to))
+    assert (folder / "out.csv").read_text() == "1"
+
+
 async def test_two_removals_at_once(x, remove):
     _, place = x
     results = await asyncio.gather(remove(place), remove(place), return_exceptions=True)
