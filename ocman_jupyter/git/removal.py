@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 from collections.abc import Collection
 
-from ocman_jupyter.errors import MainWorktree, NoSuchWorktree, PathConflict, StateUnusable, WouldLoseWork
+from ocman_jupyter.errors import MainWorktree, NoSuchWorktree, OcmanError, PathConflict, StateUnusable, WouldLoseWork
 from ocman_jupyter.git import made
-from ocman_jupyter.git.adding import together
-from ocman_jupyter.git.checkouts import Checkout, checkouts
+from ocman_jupyter.git.checkouts import Checkout, checkouts, record
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.lock import only_one
 from ocman_jupyter.git.losses import Loss, joined, losses
@@ -21,7 +21,7 @@ from ocman_jupyter.git.records import Item, Reason, Rescued, Worktree
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.git.rescue import Copies, target, write_out
-from ocman_jupyter.git.worktrees import record
+from ocman_jupyter.git.together import together
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
 
@@ -37,6 +37,26 @@ async def reasons(
     """
     removal = await _Removal.of(git, store, repository, worktree.path, delete_branch)
     return [loss.reason() for loss in await removal.losses()]
+
+
+async def require_nothing_lost(git: Git, store: Store, repository: Repository, path: str) -> None:
+    """To be asked before the missing worktree at ``path`` is made again: git throws away what it remembers of it.
+
+    Raises ``WouldLoseWork``.
+    """
+    with contextlib.suppress(NoSuchWorktree):  # forgotten meanwhile
+        removal = await _Removal.of(git, store, repository, path, False)
+        found = await removal.losses() if removal.is_missing else []
+        if not found:
+            return
+        error = _refusal(found, f"Making {shown(path)} again would lose work.")
+        error.hint = "Remove it with these reasons accepted, or rescued, then make it again."
+        commits = next((loss.items for loss in found if loss.code == "unreachable_commits"), None)
+        if commits:
+            sha = commits[0].path.partition(" ")[0]
+            keep = f"Keep its commits (the newest is {sha}): git -C '{shown(repository.root)}' branch NAME SHA."
+            error.hint = f"{keep} {error.hint}"
+        raise error
 
 
 async def remove(
@@ -95,14 +115,18 @@ async def remove(
 
 def _refuse(left: list[Loss], rescued: list[Rescued]) -> None:
     if left:
-        listed = []
-        for reason in (loss.reason() for loss in left):
-            items = [item._asdict() for item in reason.items]
-            listed.append({**reason._asdict(), "items": items})
-        details: dict[str, object] = {"reasons": listed}
+        error = _refusal(left)
         if rescued:
-            details["rescued"] = [one._asdict() for one in rescued]
-        raise WouldLoseWork(" ".join(loss.message for loss in left), details=details)
+            error.details["rescued"] = [one._asdict() for one in rescued]
+        raise error
+
+
+def _refusal(left: list[Loss], *before: str) -> OcmanError:
+    listed = []
+    for reason in (loss.reason() for loss in left):
+        items = [item._asdict() for item in reason.items]
+        listed.append({**reason._asdict(), "items": items})
+    return WouldLoseWork(" ".join([*before, *(loss.message for loss in left)]), details={"reasons": listed})
 
 
 class _Removal:
@@ -142,6 +166,10 @@ class _Removal:
             raise MainWorktree(details={"path": shown(path)})
         return cls(git, store, repository, places, one, row, delete_branch)
 
+    @property
+    def is_missing(self) -> bool:
+        return self._one.state == "missing"
+
     async def losses(self, path: str | None = None) -> list[Loss]:
         """Of its folder, which may be at ``path`` for the moment."""
         worktree = self._worktree.model_copy(update={"path": path}) if path else self._worktree
@@ -163,7 +191,9 @@ class _Removal:
     async def _staged(self, top: str) -> bytes:
         """What is in the index of the worktree, which is at ``top`` now, and not in its commit, as a patch."""
         plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=u")
-        return (await self._git.run("diff", "--cached", "--binary", *plain, cwd=top)).out
+        admin = self._one.admin if self.is_missing else None
+        where = [f"--git-dir={admin}"] if admin else []
+        return (await self._git.run(*where, "diff", "--cached", "--binary", *plain, cwd=admin or top)).out
 
     async def _later(self, found: list[Loss], accepted: set[str], copied: set[str], top: str) -> list[Loss]:
         """What may not be lost of what is there now, at ``top``: it came after the look, or after the copy."""
@@ -200,7 +230,7 @@ class _Removal:
         ``copied``: codes that are accepted only because their files were copied as they were found.
         """
         one = self._one
-        if one.state == "missing":
+        if self.is_missing:
             await self._finish(await self._unregister([]), accepted)
             return
         if one.admin is None and not is_within(one.path, self._repository.worktrees_root):
@@ -246,7 +276,7 @@ class _Removal:
         one = self._one
         if one.state != "ok" and one.admin is None:
             return None
-        if one.state == "missing" and one.locked:
+        if self.is_missing and one.locked:
             force = ["--force", "--force"]  # git wants it twice
         return await self._git.run(
             "worktree",
