@@ -81,7 +81,10 @@ async def losses(
     elif worktree.state != "missing":
         checks.append(("the files", _unlinked(git, worktree)))
     elif admin is not None:
-        checks.append(("what is staged", _staged(git, worktree, admin)))
+        checks += [
+            ("what is staged", _staged(git, worktree, admin)),
+            ("submodules", _left_modules(git, admin)),
+        ]
     if worktree.head is not None:
         if worktree.branch is None:
             checks.append(("commits", _detached_commits(git, repository, worktree)))
@@ -214,15 +217,21 @@ async def _hidden(git: Git, path: str) -> list[Loss]:
         message = f"{_counted(len(changed), 'file', 'files')} marked to be left alone by git and changed."
         found.append(Loss("uncommitted", message, items))
     full = [item for item in await git.disk(_sized, path, modules) if item.bytes is not None]
-    if full or await git.disk(_has_modules, path):
+    admin = await git.disk(link_of, path)
+    if full or admin is not None and await git.disk(_has_modules, admin):
         found.append(Loss("unverified", "Submodules are checked out here; what is in them was not checked.", full))
     return found
 
 
-def _has_modules(path: str) -> bool:
-    """Are there repositories of submodules in its admin folder, which goes with it?"""
-    admin = link_of(path)
-    return admin is not None and os.path.isdir(os.path.join(admin, "modules"))
+def _has_modules(admin: str) -> bool:
+    """Are there repositories of submodules in the admin folder, which goes with the worktree?"""
+    return os.path.isdir(os.path.join(admin, "modules"))
+
+
+async def _left_modules(git: Git, admin: str) -> list[Loss]:
+    if not await git.disk(_has_modules, admin):
+        return []
+    return [Loss("unverified", "Submodules were checked out there; what only they hold was not checked.")]
 
 
 async def _differing(git: Git, path: str, flagged: dict[str, str]) -> list[str]:

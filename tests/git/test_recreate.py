@@ -145,6 +145,19 @@ async def test_of_a_bare_repository(domain, repository, git, tmp_path):
     assert told(caught.value) == {"uncommitted": ["new"]}
 
 
+async def test_repositories_of_submodules(domain, repository, git):
+    root, allow = repository("outer"), ("-c", "protocol.file.allow=always")
+    git(root, *allow, "submodule", "add", "-q", str(repository("inner")), "sub")
+    git(root, "commit", "-q", "-m", "submodule")
+    place = Path((await domain.add(root, "x")).path)
+    shutil.rmtree(place)
+    assert (await domain.add(root, "x")).recreated  # none was checked out
+    git(place, *allow, "submodule", "update", "-q", "--init")
+    git(place / "sub", *IDENTITY, "commit", "-q", "--allow-empty", "-m", "only here")
+    shutil.rmtree(place)
+    assert set(told(await refused(domain, root))) == {"unverified"}
+
+
 async def test_what_cannot_be_looked_at_is_not_thrown_away(domain, x):
     root, place = x
     shutil.rmtree(place)
