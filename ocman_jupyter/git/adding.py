@@ -6,9 +6,7 @@ import asyncio
 import errno
 import os
 import stat
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ocman_jupyter.errors import (
     BranchCheckedOut,
@@ -31,20 +29,13 @@ from ocman_jupyter.git.names import check_branch, conflict, distinct_slug, slug
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Plan, Warned
 from ocman_jupyter.git.refs import BaseChoice, Refs, age, commits, glance, read_refs
+from ocman_jupyter.git.removal import require_nothing_lost
 from ocman_jupyter.git.repository import Repositories, Repository
+from ocman_jupyter.git.together import together
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
 
 _ATTEMPTS = 3
-
-
-async def together(*reads: Awaitable[Any]) -> list[Any]:
-    """All results; the first failure in the order of the arguments, after all have ended."""
-    results = await asyncio.gather(*reads, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
 
 
 @dataclass(frozen=True)
@@ -77,6 +68,7 @@ class Adding:
         """What :meth:`add` would do.  Raises its typed errors; changes nothing."""
         await self._readable_name(branch)
         plan = await self._decide(repository, branch, base, new_branch, await self._see(repository, branch))
+        await self._require_nothing_lost(repository, plan)
         if plan.reused or not carry:
             return plan
         carried = await self._carry.plan(repository)
@@ -206,6 +198,10 @@ class Adding:
             details={**details, "state": holder.state},
         )
 
+    async def _require_nothing_lost(self, repository: Repository, plan: Plan) -> None:
+        if plan.recreate:
+            await require_nothing_lost(self._git, self._store, repository, plan.worktree_path)
+
     async def _no_conflict(self, repository: Repository, branch: str, refs: Refs) -> None:
         other = conflict(branch, refs.branches, ignore_case=False)
         if other is None and conflict(branch, refs.branches, ignore_case=True):
@@ -232,7 +228,8 @@ class Adding:
     ) -> Added:
         """Make the worktree of ``branch``, or find the one that is there.
 
-        Raises the typed errors of :meth:`plan`; ``ForbiddenPath`` when the folder cannot be written,
+        Raises the typed errors of :meth:`plan` (``WouldLoseWork``: it is missing, and making it again would lose
+        what git still holds of it); ``ForbiddenPath`` when the folder cannot be written,
         ``PathConflict`` with git's text when git could not make it.  Then, and when it is cancelled,
         nothing of this call is left.
         """
@@ -267,6 +264,7 @@ class Adding:
                     if row is None or not interrupted:
                         return found
                     return carried_to(found, await self._carried(repository, row, carry, progress, resumes=True))
+                await self._require_nothing_lost(repository, plan)
                 base_told = asyncio.ensure_future(self._dated(repository, plan.base))
                 try:
                     return await Making(

@@ -9,8 +9,10 @@ from datetime import datetime, timezone
 
 from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.links import dot_git, link_of, read_line
+from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.names import HEADS
-from ocman_jupyter.git.records import State
+from ocman_jupyter.git.paths import shown
+from ocman_jupyter.git.records import Base, State, Worktree
 from ocman_jupyter.git.repository import Repository
 
 _OPERATIONS = (
@@ -68,6 +70,32 @@ async def checkouts(git: Git, repository: Repository, branch: str | None = None)
     if not listed:
         raise GitFailed(("worktree", "list"), done)
     return await git.disk(_join, repository, listed, branch)
+
+
+def record(one: Checkout, row: Made | None) -> Worktree:
+    """What REST tells of a checkout, without the slow parts."""
+    base = Base(ref=row.base_ref, sha=row.base_sha) if row and row.base_ref and row.base_sha else None
+    path = shown(one.path)
+    return Worktree(
+        path=path,
+        name=os.path.basename(path),
+        branch=shown(one.branch) if one.branch else None,
+        head=one.head,
+        is_main=one.is_main,
+        state=one.state,
+        prunable=one.prunable,
+        detached=one.detached,
+        locked=one.locked,
+        lock_reason=shown(one.lock_reason) if one.lock_reason else None,
+        made_by_ocman=row is not None and one.state != "not_a_worktree",
+        base=base,
+        changes=None,
+        ahead=None,
+        behind=None,
+        merged="unknown",
+        operation=one.operation,
+        last_activity=one.last_activity,
+    )
 
 
 def current_branch(repository: Repository, places: list[Checkout], path: str) -> str | None:

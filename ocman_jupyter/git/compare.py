@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 from ocman_jupyter.errors import NoBase, NoSuchWorktree
 from ocman_jupyter.git import notebooks
-from ocman_jupyter.git.adding import together
 from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.links import link_of
 from ocman_jupyter.git.patches import Change, DiffReader
@@ -28,6 +27,7 @@ from ocman_jupyter.git.paths import is_within, shown
 from ocman_jupyter.git.records import Against, Diff, FileDiff, FileStatus, Worktree
 from ocman_jupyter.git.refs import DEFAULTS, BaseChoice, Commit, commits, full_names, short
 from ocman_jupyter.git.repository import Repository
+from ocman_jupyter.git.together import together
 from ocman_jupyter.git.worktrees import Worktrees
 
 BASE = "base"

@@ -9,7 +9,6 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from ocman_jupyter.errors import NoSuchWorktree, OcmanError
-from ocman_jupyter.git.adding import together
 from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.history import History
 from ocman_jupyter.git.links import link_of, read_line
@@ -19,6 +18,7 @@ from ocman_jupyter.git.records import Item, Reason, Worktree
 from ocman_jupyter.git.refs import HEADS, BaseChoice, commits, read_refs
 from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.git.status import read_status
+from ocman_jupyter.git.together import together
 
 _ITEMS_AT_MOST = 200
 _COMMITS_AT_MOST = 1000
@@ -80,6 +80,11 @@ async def losses(
         ]
     elif worktree.state != "missing":
         checks.append(("the files", _unlinked(git, worktree)))
+    elif admin is not None:
+        checks += [
+            ("what is staged", _staged(git, worktree, admin)),
+            ("submodules", _left_modules(git, admin)),
+        ]
     if worktree.head is not None:
         if worktree.branch is None:
             checks.append(("commits", _detached_commits(git, repository, worktree)))
@@ -98,7 +103,7 @@ async def losses(
     if worktree.locked:
         why = f": {worktree.lock_reason}" if worktree.lock_reason else ""
         found.append(Loss("locked", f"The worktree is locked{why}."))
-    return _joined(found)
+    return joined(found)
 
 
 def _vanished(worktree: Worktree, admin: str | None) -> bool:
@@ -116,7 +121,7 @@ async def _closed(what: str, check: Awaitable[list[Loss]]) -> list[Loss]:
         return [Loss("unverified", f"Could not check {what}: {error}")]
 
 
-def _joined(found: list[Loss]) -> list[Loss]:
+def joined(found: list[Loss]) -> list[Loss]:
     """One loss per code."""
     by_code: dict[str, Loss] = {}
     for loss in found:
@@ -212,15 +217,21 @@ async def _hidden(git: Git, path: str) -> list[Loss]:
         message = f"{_counted(len(changed), 'file', 'files')} marked to be left alone by git and changed."
         found.append(Loss("uncommitted", message, items))
     full = [item for item in await git.disk(_sized, path, modules) if item.bytes is not None]
-    if full or await git.disk(_has_modules, path):
+    admin = await git.disk(link_of, path)
+    if full or admin is not None and await git.disk(_has_modules, admin):
         found.append(Loss("unverified", "Submodules are checked out here; what is in them was not checked.", full))
     return found
 
 
-def _has_modules(path: str) -> bool:
-    """Are there repositories of submodules in its admin folder, which goes with it?"""
-    admin = link_of(path)
-    return admin is not None and os.path.isdir(os.path.join(admin, "modules"))
+def _has_modules(admin: str) -> bool:
+    """Are there repositories of submodules in the admin folder, which goes with the worktree?"""
+    return os.path.isdir(os.path.join(admin, "modules"))
+
+
+async def _left_modules(git: Git, admin: str) -> list[Loss]:
+    if not await git.disk(_has_modules, admin):
+        return []
+    return [Loss("unverified", "Submodules were checked out there; what only they hold was not checked.")]
 
 
 async def _differing(git: Git, path: str, flagged: dict[str, str]) -> list[str]:
@@ -253,6 +264,38 @@ async def _unlinked(git: Git, worktree: Worktree) -> list[Loss]:
 
 def _children(path: str) -> list[str]:
     return sorted(os.listdir(path))
+
+
+async def _staged(git: Git, worktree: Worktree, admin: str) -> list[Loss]:
+    """What only the index of a missing worktree holds."""
+    # Its branch may have moved on without it: then its own log tells what its index was made from.
+    last = await git.disk(_last_logged, os.path.join(admin, "logs", "HEAD"))
+    found: set[str] | None = None
+    for commit in dict.fromkeys(sha for sha in (worktree.head, last) if sha):
+        if found is None or found:
+            differing = await _staged_beyond(git, admin, commit)
+            found = differing if found is None else found & differing
+    if not found:
+        return []
+    message = f"{_counted(len(found), 'file', 'files')} staged in the missing worktree and in no commit."
+    return [Loss("uncommitted", message, [Item(name, None) for name in sorted(found)])]
+
+
+async def _staged_beyond(git: Git, admin: str, commit: str) -> set[str]:
+    done = await git.run(
+        f"--git-dir={admin}",
+        "diff",
+        "--cached",
+        "--name-only",
+        "--no-renames",
+        "--no-relative",
+        "--diff-filter=du",  # what is deleted the commit has, and a conflict is of an operation
+        "-z",
+        commit,
+        "--",
+        cwd=admin,
+    )
+    return {name for name in done.text.split("\0") if name}
 
 
 async def _detached_commits(git: Git, repository: Repository, worktree: Worktree) -> list[Loss]:
@@ -333,14 +376,25 @@ def _own_tips(admin: str) -> set[str]:
 
 def _logged(path: str) -> set[str]:
     """All that the newest entries of a reflog name.  Raises ``OSError``."""
+    return {sha for entry in _entries(path) for sha in entry if sha.strip("0")}
+
+
+def _last_logged(path: str) -> str | None:
+    """Where the newest entry of a reflog leads.  Raises ``OSError``."""
+    entries = _entries(path)
+    return entries[-1][1] if entries and entries[-1][1].strip("0") else None
+
+
+def _entries(path: str) -> list[tuple[str, str]]:
+    """From where to where each of the newest entries of a reflog leads."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LOG_BYTES_AT_MOST))
             lines = file.read(_LOG_BYTES_AT_MOST).decode("utf-8", "replace").split("\n")
     except (FileNotFoundError, NotADirectoryError):
-        return set()
+        return []
     matches = (_LOGGED.match(line) for line in lines[-_LOGGED_AT_MOST - 1 :])
-    return {sha for match in matches if match for sha in match.groups() if sha.strip("0")}
+    return [(match[1], match[2]) for match in matches if match]
 
 
 async def _only_in(git: Git, repository: Repository, head: str, but: list[str]) -> list[Item]:

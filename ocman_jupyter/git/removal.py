@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 from collections.abc import Collection
 
-from ocman_jupyter.errors import MainWorktree, NoSuchWorktree, PathConflict, StateUnusable, WouldLoseWork
+from ocman_jupyter.errors import MainWorktree, NoSuchWorktree, OcmanError, PathConflict, StateUnusable, WouldLoseWork
 from ocman_jupyter.git import made
-from ocman_jupyter.git.adding import together
-from ocman_jupyter.git.checkouts import Checkout, checkouts
+from ocman_jupyter.git.checkouts import Checkout, checkouts, record
 from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
 from ocman_jupyter.git.lock import only_one
-from ocman_jupyter.git.losses import Loss, losses
+from ocman_jupyter.git.losses import Loss, joined, losses
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.names import slug
 from ocman_jupyter.git.paths import is_within, shown, size_of
 from ocman_jupyter.git.records import Item, Reason, Rescued, Worktree
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository
-from ocman_jupyter.git.rescue import copy_out, target, write_out
-from ocman_jupyter.git.status import read_status
-from ocman_jupyter.git.worktrees import record
+from ocman_jupyter.git.rescue import Copies, target, write_out
+from ocman_jupyter.git.together import together
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
 
@@ -38,6 +37,26 @@ async def reasons(
     """
     removal = await _Removal.of(git, store, repository, worktree.path, delete_branch)
     return [loss.reason() for loss in await removal.losses()]
+
+
+async def require_nothing_lost(git: Git, store: Store, repository: Repository, path: str) -> None:
+    """To be asked before the missing worktree at ``path`` is made again: git throws away what it remembers of it.
+
+    Raises ``WouldLoseWork``.
+    """
+    with contextlib.suppress(NoSuchWorktree):  # forgotten meanwhile
+        removal = await _Removal.of(git, store, repository, path, False)
+        found = await removal.losses() if removal.is_missing else []
+        if not found:
+            return
+        error = _refusal(found, f"Making {shown(path)} again would lose work.")
+        error.hint = "Remove it with these reasons accepted, or rescued, then make it again."
+        commits = next((loss.items for loss in found if loss.code == "unreachable_commits"), None)
+        if commits:
+            sha = commits[0].path.partition(" ")[0]
+            keep = f"Keep its commits (the newest is {sha}): git -C '{shown(repository.root)}' branch NAME SHA."
+            error.hint = f"{keep} {error.hint}"
+        raise error
 
 
 async def remove(
@@ -82,10 +101,7 @@ async def remove(
             chosen = [loss for loss in found if loss.code in rescue]
             _refuse([loss for loss in found if loss not in chosen and loss.code not in accepted], [])
             rescued = await removal.rescue(chosen, rescue_to)
-            found, before = await removal.losses(), {loss.code: loss for loss in chosen}
-            copied = {
-                loss.code for loss in found if loss.code in before and loss.items == before[loss.code].items
-            } - accepted
+            copied = {loss.code for loss in chosen} - accepted
             accepted |= copied
         _refuse([loss for loss in found if loss.code not in accepted], rescued)
         try:
@@ -99,14 +115,18 @@ async def remove(
 
 def _refuse(left: list[Loss], rescued: list[Rescued]) -> None:
     if left:
-        listed = []
-        for reason in (loss.reason() for loss in left):
-            items = [item._asdict() for item in reason.items]
-            listed.append({**reason._asdict(), "items": items})
-        details: dict[str, object] = {"reasons": listed}
+        error = _refusal(left)
         if rescued:
-            details["rescued"] = [one._asdict() for one in rescued]
-        raise WouldLoseWork(" ".join(loss.message for loss in left), details=details)
+            error.details["rescued"] = [one._asdict() for one in rescued]
+        raise error
+
+
+def _refusal(left: list[Loss], *before: str) -> OcmanError:
+    listed = []
+    for reason in (loss.reason() for loss in left):
+        items = [item._asdict() for item in reason.items]
+        listed.append({**reason._asdict(), "items": items})
+    return WouldLoseWork(" ".join([*before, *(loss.message for loss in left)]), details={"reasons": listed})
 
 
 class _Removal:
@@ -128,6 +148,9 @@ class _Removal:
         elsewhere = any(one.branch in other.in_use for other in places if other is not one)
         ours = row is not None and row.branch_made and row.branch == one.branch
         self._takes_branch = delete_branch and ours and not elsewhere
+        self._closed = (one.path, repository.common_dir)
+        self._copies = Copies(*self._closed)
+        self._staged_then = b""
 
     @classmethod
     async def of(cls, git: Git, store: Store, repository: Repository, path: str, delete_branch: bool) -> _Removal:
@@ -143,26 +166,59 @@ class _Removal:
             raise MainWorktree(details={"path": shown(path)})
         return cls(git, store, repository, places, one, row, delete_branch)
 
+    @property
+    def is_missing(self) -> bool:
+        return self._one.state == "missing"
+
     async def losses(self, path: str | None = None) -> list[Loss]:
         """Of its folder, which may be at ``path`` for the moment."""
         worktree = self._worktree.model_copy(update={"path": path}) if path else self._worktree
         return await losses(self._git, self._repository, worktree, self._row, self._takes_branch, self._one.admin)
 
     async def rescue(self, chosen: list[Loss], rescue_to: str) -> list[Rescued]:
-        top = self._one.path
-        to = await self._git.disk(target, rescue_to, top)
+        top, copies = self._one.path, self._copies
+        to = await self._git.disk(target, rescue_to, *self._closed)
         names = [item.path for loss in chosen for item in loss.items]
-        rescued = await self._git.disk(copy_out, top, names, to)
+        await self._git.disk(copies.copy_out, top, names, to)
         if any(loss.code == "uncommitted" for loss in chosen):
-            entries = await read_status(self._git, top, untracked="no")
-            if any(entry.kind in "12" and entry.xy[0] != "." for entry in entries):
-                staged = await self._git.run(
-                    "diff", "--cached", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", cwd=top
-                )
+            self._staged_then = staged = await self._staged(top)
+            if staged:
                 name = f"{os.path.basename(top)}.staged.patch"
-                goal = await self._git.disk(write_out, staged.out, os.path.join(to, name))
-                rescued.append(Rescued(name, shown(goal), len(staged.out)))
-        return rescued
+                goal = await self._git.disk(write_out, staged, os.path.join(to, name))
+                copies.rescued.append(Rescued(name, shown(goal), len(staged)))
+        return copies.rescued
+
+    async def _staged(self, top: str) -> bytes:
+        """What is in the index of the worktree, which is at ``top`` now, and not in its commit, as a patch."""
+        plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=u")
+        admin = self._one.admin if self.is_missing else None
+        where = [f"--git-dir={admin}"] if admin else []
+        return (await self._git.run(*where, "diff", "--cached", "--binary", *plain, cwd=admin or top)).out
+
+    async def _later(self, found: list[Loss], accepted: set[str], copied: set[str], top: str) -> list[Loss]:
+        """What may not be lost of what is there now, at ``top``: it came after the look, or after the copy."""
+        now = await self.losses(top)
+        later = _came_later(found, now, accepted)
+        known = {(loss.code, item.path) for loss in found for item in loss.items}
+        for loss in now:
+            if loss.code not in copied:
+                continue
+            names = [item.path for item in loss.items if (loss.code, item.path) in known]
+            try:
+                items = await self._git.disk(self._not_copied, top, names)
+            except OSError as error:
+                later.append(Loss("unverified", f"Could not compare what was copied: {error}"))
+                continue
+            if items:
+                more = f" and {len(items) - 1} more are" if len(items) > 1 else " is"
+                later.append(Loss(loss.code, f"{shown(items[0].path)}{more} not what was copied.", items))
+            if loss.code == "uncommitted" and await self._staged(top) != self._staged_then:
+                later.append(Loss(loss.code, "Something was staged after the staged changes were copied."))
+        return joined(later)
+
+    def _not_copied(self, top: str, names: list[str]) -> list[Item]:
+        changed = self._copies.changed(top, names)
+        return [Item(name, size_of(os.path.join(top, name))) for name in changed]
 
     async def delete(self, found: list[Loss], accepted: set[str], copied: set[str]) -> None:
         """Delete what was ``found``; what came later is kept.
@@ -174,7 +230,7 @@ class _Removal:
         ``copied``: codes that are accepted only because their files were copied as they were found.
         """
         one = self._one
-        if one.state == "missing":
+        if self.is_missing:
             await self._finish(await self._unregister([]), accepted)
             return
         if one.admin is None and not is_within(one.path, self._repository.worktrees_root):
@@ -187,12 +243,12 @@ class _Removal:
                 f"There is no worktree at {shown(one.path)}.", details={"path": shown(one.path)}
             ) from None
         except OSError:  # another file system is mounted there, or its parent is not ours to write
-            _refuse(_came_later(found, await self.losses(), accepted, copied), [])
+            _refuse(await self._later(found, accepted, copied, one.path), [])
             await self._delete_in_place({loss.code for loss in found}, accepted)
             return
         try:
             known = await self._git.disk(_inventory, aside)
-            _refuse(_came_later(found, await self.losses(aside), accepted, copied), [])
+            _refuse(await self._later(found, accepted, copied, aside), [])
             force = ["--force", "--force"] if any(loss.code == "locked" for loss in found) else []
             said = await self._unregister(force)
         except OSError as error:
@@ -220,7 +276,7 @@ class _Removal:
         one = self._one
         if one.state != "ok" and one.admin is None:
             return None
-        if one.state == "missing" and one.locked:
+        if self.is_missing and one.locked:
             force = ["--force", "--force"]  # git wants it twice
         return await self._git.run(
             "worktree",
@@ -297,17 +353,15 @@ class _Removal:
         return True
 
 
-def _came_later(before: list[Loss], now: list[Loss], accepted: set[str], copied: set[str]) -> list[Loss]:
+def _came_later(before: list[Loss], now: list[Loss], accepted: set[str]) -> list[Loss]:
     """What may not be lost of what there is ``now``: of another kind, or not there ``before``."""
-    known = {loss.code: loss for loss in before}
+    known = {loss.code: {item.path for item in loss.items} for loss in before}
     later = []
     for loss in now:
         if loss.code not in accepted or loss.code not in known:
             later.append(loss)
             continue
-        # What may be lost may also grow; what was copied has to be as it was.
-        old = {(item.path, item.bytes if loss.code in copied else None) for item in known[loss.code].items}
-        items = [item for item in loss.items if (item.path, item.bytes if loss.code in copied else None) not in old]
+        items = [item for item in loss.items if item.path not in known[loss.code]]  # which may have grown
         if items:
             later.append(Loss(loss.code, loss.message, items))
     return later

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 
 from ocman_jupyter.errors import DirectoryMissing, NoSuchDirectory, NoSuchWorktree, NotARepository, OcmanError
 from ocman_jupyter.git import made
-from ocman_jupyter.git.adding import Adding, Progress, together
-from ocman_jupyter.git.checkouts import Checkout, checkouts, current_branch
+from ocman_jupyter.git.adding import Adding, Progress
+from ocman_jupyter.git.checkouts import checkouts, current_branch, record
 from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.history import History, Pair, Standing
 from ocman_jupyter.git.links import link_of, link_stamp
@@ -19,6 +19,7 @@ from ocman_jupyter.git.records import Added, Base, Changes, Plan, Worktree
 from ocman_jupyter.git.refs import BaseChoice, commits, full_names, read_refs
 from ocman_jupyter.git.repository import Repositories, Repository
 from ocman_jupyter.git.status import Statuses
+from ocman_jupyter.git.together import together
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
 
@@ -218,32 +219,6 @@ class Worktrees:
         if added.stamp is not None:
             self._verified[added.path] = added.stamp
         return added
-
-
-def record(one: Checkout, row: Made | None) -> Worktree:
-    """What REST tells of a checkout, without the slow parts."""
-    base = Base(ref=row.base_ref, sha=row.base_sha) if row and row.base_ref and row.base_sha else None
-    path = shown(one.path)
-    return Worktree(
-        path=path,
-        name=os.path.basename(path),
-        branch=shown(one.branch) if one.branch else None,
-        head=one.head,
-        is_main=one.is_main,
-        state=one.state,
-        prunable=one.prunable,
-        detached=one.detached,
-        locked=one.locked,
-        lock_reason=shown(one.lock_reason) if one.lock_reason else None,
-        made_by_ocman=row is not None and one.state != "not_a_worktree",
-        base=base,
-        changes=None,
-        ahead=None,
-        behind=None,
-        merged="unknown",
-        operation=one.operation,
-        last_activity=one.last_activity,
-    )
 
 
 def _owners(path: str, row: Made | None) -> list[str]:

@@ -55,6 +55,7 @@ CREATE: Errors = (
     errors.BranchNameConflict,
     errors.PathConflict,
     errors.WorktreeLocked,
+    errors.WouldLoseWork,
     errors.SessionDirectoryMismatch,
 )
 """A worktree with a session."""

@@ -381,6 +381,56 @@ async def test_a_copied_file_that_changes_after_the_copy_is_kept(x, remove, just
     assert [one["path"] for one in caught.value.details["rescued"]] == ["out.csv"]
 
 
+@pytest.mark.parametrize("change", ["same size", "same size and time", "exchanged", "added", "staged"])
+@pytest.mark.parametrize("fails", [False, True], ids=["put aside", "cannot be put aside"])
+async def test_a_change_that_keeps_names_and_sizes_of_what_was_copied_is_kept(
+    x, remove, just_before_the_rename, tmp_path, git, change, fails
+):
+    root, place = x
+    (place / "data").mkdir()
+    for name in ("one", "two"):
+        (place / "data" / name).write_text("OLD!")
+        os.utime(place / "data" / name, (1e9, 1e9))
+    (place / "a").write_text("old\n")
+
+    def work():
+        if change == "added":
+            (place / "data" / "empty").write_text("")
+        elif change == "staged":
+            (place / "a").write_text("new\n")
+            git(place, "add", "a")
+            (place / "a").write_text("old\n")
+        elif change == "exchanged":
+            (tmp_path / "new").write_text("NEW!")
+            os.replace(tmp_path / "new", place / "data" / "one")
+        else:
+            (place / "data" / "one").write_text("NEW!")
+            if change.endswith("time"):
+                os.utime(place / "data" / "one", (1e9, 1e9))
+
+    just_before_the_rename(work, fails)
+    with pytest.raises(errors.WouldLoseWork) as caught:
+        await remove(place, rescue_to=str(tmp_path / "rescued"), rescue=["ignored", "uncommitted"])
+    (reason,) = caught.value.details["reasons"]
+    if change == "staged":
+        assert reason["code"] == "uncommitted"
+        assert git(place, "show", ":a") == "new"
+    else:
+        name = "data/empty" if change == "added" else "data/one"
+        assert (reason["code"], [item["path"] for item in reason["items"]]) == ("ignored", [name])
+        assert name in reason["message"]
+        assert (place / name).read_text() == ("" if change == "added" else "NEW!")
+    assert {one["path"] for one in caught.value.details["rescued"]} == {"a", "data/one", "data/two"}
+
+
+async def test_a_copied_file_that_was_only_touched_goes(x, remove, just_before_the_rename, tmp_path):
+    _, place = x
+    (place / "out.csv").write_text("1")
+    just_before_the_rename(lambda: os.utime(place / "out.csv"))
+    await remove(place, rescue_to=str(tmp_path / "rescued"))
+    assert not place.exists()
+
+
 @pytest.mark.parametrize("when", ["worktree remove", "status"])
 async def test_a_writer_meets_no_worktree_that_goes_away_under_it(make_domain, x, wrapper, tmp_path, when):
     _, place = x
@@ -653,6 +703,41 @@ async def test_a_rescue_into_the_worktree_through_a_link_is_refused(x, remove, t
     with pytest.raises(errors.PathConflict):
         await remove(place, rescue_to=str(tmp_path / "link" / "sub"))
     assert (place / "out.csv").exists()
+
+
+@pytest.mark.parametrize("inside", ["", "resc", "worktrees/x", "worktrees/x/resc", "worktrees/y/resc", "objects"])
+async def test_a_rescue_into_the_folders_of_git_is_refused(x, remove, domain, tmp_path, inside):
+    root, place = x
+    await domain.add(root, "y")
+    (place / "out.csv").write_text("1")
+    (tmp_path / "link").symlink_to(root / ".git")
+    for to in (root / ".git" / inside, tmp_path / "link" / inside, place / ".." / "x" / inside):
+        with pytest.raises(errors.PathConflict) as caught:
+            await remove(place, rescue_to=str(to))
+        assert "outside" in caught.value.message
+    assert (place / "out.csv").exists()
+    assert not list(root.rglob(".git/**/out.csv"))
+
+
+@pytest.mark.parametrize("way", ["a folder of its own name", "a link back", "a link to .git"])
+async def test_a_rescue_that_leads_back_below_its_folder_is_refused(x, remove, tmp_path, way):
+    root, place = x
+    to = tmp_path / "rescued"
+    to.mkdir()
+    folder = place / "data"
+    if way == "a folder of its own name":
+        to, folder = place.parent, place / "x"
+        (place / "out.csv").write_text("1")  # the place of the copy, and equal
+    elif way == "a link back":
+        (to / "data").symlink_to(folder)
+    else:
+        (root / ".git" / "worktrees" / "x" / "resc").mkdir()
+        (to / "data").symlink_to(root / ".git" / "worktrees" / "x" / "resc")
+    folder.mkdir()
+    (folder / "out.csv").write_text("1")
+    with pytest.raises(errors.PathConflict):
+        await remove(place, rescue_to=str(to))
+    assert (folder / "out.csv").read_text() == "1"
 
 
 async def test_two_removals_at_once(x, remove):
