@@ -24,6 +24,7 @@ from ...errors import (
 from ...git.paths import is_within
 from ...git.repository import Repository
 from ...opencode.client import ConnectionRefused, Unsure
+from ...opencode.foreign import text
 from ...opencode.permissions import session_rules
 from ...opencode.records import SessionRecord
 from ..host import Notice, Progress, PromptRequest, Session, SessionList, SessionRequest
@@ -119,7 +120,7 @@ class Sessions:
     async def todos(self, session_id: str) -> list[dict[str, Any]]:
         feed = await self._read(session_id)
         return [
-            {key: todo.get(key) for key in ("content", "status", "priority")}
+            {key: text(todo.get(key)) for key in ("content", "status", "priority")}
             for todo in await feed.client.todos(session_id)
         ]
 
@@ -134,9 +135,8 @@ class Sessions:
             if before is None:
                 break
         for message in oldest:
-            if message.get("info", {}).get("role") == "user":
-                texts = [p["text"] for p in message.get("parts", []) if p.get("type") == "text"]
-                return "\n".join(texts)
+            if message["info"].get("role") == "user":
+                return "\n".join(text(p.get("text")) or "" for p in message["parts"] if p.get("type") == "text")
         return None
 
     # --- where a session lives ---------------------------------------------------------------
