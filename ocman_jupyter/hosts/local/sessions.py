@@ -302,6 +302,8 @@ class Sessions:
             record = await feed.client.create_session(directory, request.title, rules)
         if real(record.directory) != real(directory) or record.project_id == "global":
             await feed.client.delete_session(record.id)
+            # It may have been removed while OpenCode was asked.
+            await self._check_directory(repository.common_dir, directory)
             raise SessionDirectoryMismatch(details={"asked": directory, "opened": record.directory})
         feed.opened(record)
         await self._parts.notes.add(record.id, repository.common_dir, directory, None)
