@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...errors import (
     DirectoryMissing,
+    InvalidFolder,
     InvalidRequest,
     NoSuchDirectory,
     NoSuchSession,
@@ -21,7 +22,7 @@ from ...errors import (
     SessionBusy,
     SessionDirectoryMismatch,
 )
-from ...git.paths import is_within
+from ...git.paths import is_within, shown
 from ...git.repository import Repository
 from ...opencode.client import ConnectionRefused, Unsure
 from ...opencode.foreign import text
@@ -267,6 +268,12 @@ class Sessions:
                     f"There is no directory {request.directory}.", details={"directory": request.directory}
                 )
             repository = await self._parts.repository(directory)
+            if _is_gits_own(directory, repository):
+                raise InvalidFolder(
+                    f"{shown(directory)} holds git's own files; no agent works there.",
+                    hint="Give a checkout, or a folder in one.",
+                    details={"field": "directory", "directory": shown(directory)},
+                )
             await self._parts.repositories.require_commits(repository)
             await self._parts.worktrees.verify(repository.toplevel)
             return (await self.open(repository, directory, request, progress)).session
@@ -462,3 +469,10 @@ class Sessions:
         await feed.client.delete_session(session_id)
         feed.deleted(session_id)
         await self._parts.notes.forget(session_id)
+
+
+def _is_gits_own(directory: str, repository: Repository) -> bool:
+    """Whether a directory (real) is the repository's ``.git`` or bare folder, or in it, but in no checkout there."""
+    common = repository.common_dir
+    checkout_there = repository.toplevel != common and is_within(repository.toplevel, common)
+    return is_within(directory, common) and not checkout_there
