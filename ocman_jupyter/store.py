@@ -78,6 +78,13 @@ MIGRATIONS: tuple[str, ...] = (
         since REAL NOT NULL             -- when that create began
     );
     """,
+    """
+    CREATE TABLE handed_out (
+        directory TEXT PRIMARY KEY,     -- real path of a worktree that a call got which another had made
+        moment REAL NOT NULL,
+        going INTEGER NOT NULL          -- 1 = it is being taken back
+    );
+    """,
 )
 
 

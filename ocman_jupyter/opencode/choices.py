@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .foreign import text
+
 if TYPE_CHECKING:
     from .client import OpenCodeClient
 
@@ -45,7 +47,7 @@ def _is_primary(agent: dict[str, Any]) -> bool:
 
 
 def _named(told: dict[str, Any]) -> tuple[str, str | None]:
-    return told["name"], _text(told.get("description"))
+    return told["name"], text(told.get("description"))
 
 
 def _models(providers: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -55,7 +57,7 @@ def _models(providers: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         for model, told in known.items() if isinstance(known, dict) else ():
             name = told.get("name") if isinstance(told, dict) else None
             identity = str(provider.get("id"))
-            yield f"{identity}/{model}", _text(name) or model, _text(provider.get("name")) or identity
+            yield f"{identity}/{model}", text(name) or model, text(provider.get("name")) or identity
 
 
 def _default(config: dict[str, Any], providers: dict[str, Any], known: set[str]) -> str | None:
@@ -70,9 +72,5 @@ def default_models(providers: dict[str, Any]) -> Iterator[str]:
     """``provider/model`` of each provider's own default, in OpenCode's order."""
     defaults = providers.get("default")
     for provider, model in defaults.items() if isinstance(defaults, dict) else ():
-        if provider and model:
+        if provider and text(model):
             yield f"{provider}/{model}"
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import mimetypes
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,10 +13,13 @@ from typing import Any
 from urllib.parse import quote
 
 from .. import errors
+from . import foreign
 from .records import Page, Place, SessionRecord
 from .transport import CONNECT_TIMEOUT, ConnectionRefused, Transport, Unsure, utf8
 
 __all__ = ["ConnectionRefused", "OpenCodeClient", "Unsure", "closed_on_failure"]
+
+log = logging.getLogger(__name__)
 
 TURN_TIMEOUT = 24 * 3600.0
 """Seconds for the calls that answer only when the agent's turn is over."""
@@ -41,6 +45,7 @@ class OpenCodeClient:
         self.url = self._http.url
         self.username = username
         self._version = ""
+        self._warned = False
 
     def __repr__(self) -> str:
         return f"OpenCodeClient({self.url!r})"
@@ -132,12 +137,24 @@ class OpenCodeClient:
         body = await self._list(
             "/session", directory=directory, query={"scope": "project", "limit": str(EVERYTHING)}
         )
-        return [SessionRecord.from_json(item) for item in body if item.get("id") and item.get("directory")]
+        return self._records(body)
 
     async def children(self, session_id: str) -> list[SessionRecord]:
         """Sessions of the subagents that this one called."""
         body = await self._list(_session_path(session_id, "/children"), session_id=session_id)
-        return [SessionRecord.from_json(item) for item in body]
+        return self._records(body)
+
+    def _records(self, body: list[dict[str, Any]]) -> list[SessionRecord]:
+        """One that nothing can be done with must not take the others along."""
+        records = []
+        for item in body:
+            try:
+                records.append(SessionRecord.from_json(item))
+            except errors.OpenCodeError:
+                if not self._warned:
+                    log.warning("%s lists a session that was not understood; it is left out.", self.url)
+                self._warned = True
+        return records
 
     async def rename(self, session_id: str, title: str) -> SessionRecord:
         return SessionRecord.from_json(await self._session("PATCH", session_id, body={"title": title}))
@@ -190,7 +207,11 @@ class OpenCodeClient:
                 ) from error
             raise
         body = self._http.json(response, f"GET {path}")
-        return Page(self._http.a_list(f"GET {path}", body), response.headers.get("x-next-cursor") or None)
+        messages = [
+            {**item, "info": foreign.an_object(item.get("info")), "parts": foreign.objects(item.get("parts"))}
+            for item in self._http.a_list(f"GET {path}", body)
+        ]
+        return Page(messages, response.headers.get("x-next-cursor") or None)
 
     async def _cursor(self, session_id: str, before: str) -> str:
         """OpenCode pages by id *and* time of a message: a bare id has its time looked up."""
@@ -256,7 +277,7 @@ class OpenCodeClient:
         except errors.OpenCodeError as error:
             # An unknown command is a bare 500.
             session = await self.session(session_id)
-            known = {item.get("name") for item in await self.commands(session.directory)}
+            known = {foreign.text(item.get("name")) for item in await self.commands(session.directory)}
             if name in known:
                 raise
             raise errors.NotFound("There is no such command.", details={"name": name}) from error

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OcmanError
-from .foreign import parse
+from .foreign import said
 
 if TYPE_CHECKING:
     from .client import OpenCodeClient
@@ -203,7 +203,7 @@ class EventStream:
             self._heard = time.monotonic()
             for data in frames.feed(chunk):
                 try:
-                    event = parse(data)
+                    event = said(data)
                 except ValueError:
                     log.warning("An event of %s was not understood (%d bytes).", self._client.url, len(data))
                     continue

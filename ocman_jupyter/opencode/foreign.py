@@ -1,9 +1,13 @@
-"""What others wrote: JSON of OpenCode, of a user's configuration or a damaged record, and addresses of servers."""
+"""What others wrote: JSON of OpenCode, of a user's configuration or a damaged record, and addresses of servers.
+
+A field of JSON is read as the type that it should have; what has another is as good as not there.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +15,9 @@ from urllib.parse import urlsplit
 
 MAX_DEPTH = 200
 """Levels of objects and arrays.  OpenCode's have some ten; pydantic writes no more than 255."""
+
+LATEST = 253_402_300_799_000
+"""Milliseconds since 1970 that can still be written as a date: the end of the year 9999."""
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 
@@ -24,6 +31,63 @@ def parse(content: str | bytes, parser: Callable[[Any], Any] = json.loads) -> An
     if _may_be_deep(content) and _is_deep(value):
         raise ValueError("nested too deeply")
     return value
+
+
+def said(content: bytes) -> Any:
+    """What OpenCode said, as text that can be written as UTF-8 again.  Raises as `parse` does."""
+    text = content.decode("utf-8", "replace")
+    value = parse(text)
+    # Half of a pair comes only as an escape.
+    return _mended(value) if "\\ud" in text or "\\uD" in text else value
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_mended(one) for one in value]
+    if isinstance(value, dict):
+        return {_mended(key): _mended(one) for key, one in value.items()}
+    return value
+
+
+def text(value: Any) -> str | None:
+    """A text that says something."""
+    return value if isinstance(value, str) and value else None
+
+
+def texts(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def an_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def number(value: Any) -> float | None:
+    """A number that can be reckoned with and written as JSON."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if abs(value) < 1e300 and math.isfinite(value) else None
+
+
+def milliseconds(value: Any) -> int | None:
+    """A moment since 1970 that can be written as a date."""
+    found = number(value)
+    return int(found) if found is not None and 0 <= found <= LATEST else None
+
+
+def numbers(value: Any) -> dict[str, Any]:
+    """The numbers of an object and of the objects in it."""
+    return {
+        key: numbers(one) if isinstance(one, dict) else one
+        for key, one in an_object(value).items()
+        if isinstance(one, dict) or number(one) is not None
+    }
 
 
 def _may_be_deep(content: str | bytes) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .foreign import parse
+from .foreign import objects, parse
 
 EXTERNAL = "external_directory"
 ACTIONS = frozenset({"allow", "ask", "deny"})
@@ -97,7 +97,7 @@ def agents_allow(agents: Iterable[Mapping[str, Any]], worktrees_root: str) -> bo
     return bool(primary) and all(
         _decides(
             ((rule.get("permission"), rule.get("pattern"), rule.get("action"))
-             for rule in agent.get("permission") or [] if isinstance(rule, dict)),
+             for rule in objects(agent.get("permission"))),
             worktrees_root)
         for agent in primary)
 

@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ..errors import OpenCodeError
+from .foreign import an_object, milliseconds, number, numbers, objects, text, texts
 
 WARM_UP_TITLE = "ocman warm-up (deletes itself)"
 """Title of the throw-away sessions of warmup.py; nothing of them is ever shown."""
+
+
+RULE = ("permission", "pattern", "action")
+"""What a rule of a session says."""
 
 
 class Place(NamedTuple):
@@ -49,30 +54,31 @@ class SessionRecord:
 
     @classmethod
     def from_json(cls, body: Any) -> SessionRecord:
-        """The record of OpenCode's session object.  Raises ``OpenCodeError`` without an id or directory."""
+        """The record of OpenCode's session object.
+
+        Raises ``OpenCodeError`` without an id, or without a directory that could be one.
+        """
         if not isinstance(body, dict):
             raise OpenCodeError("OpenCode answered without a session.")
         get = body.get
-        identity, directory = get("id"), get("directory")
-        if not (isinstance(identity, str) and identity and isinstance(directory, str) and directory):
+        identity, directory = text(get("id")), text(get("directory"))
+        if not identity or not directory or not directory.startswith("/") or "\0" in directory:
             raise OpenCodeError("OpenCode answered with a session that has no id or no directory.")
-        time = get("time")
-        if not isinstance(time, dict):
-            time = {}
+        time = an_object(get("time"))
         return cls(
             identity,
-            get("title") or "",
+            text(get("title")) or "",
             directory,
-            get("projectID") or "",
-            get("parentID"),
-            time.get("created") or 0,
-            time.get("updated") or 0,
-            get("agent"),
+            text(get("projectID")) or "",
+            text(get("parentID")),
+            milliseconds(time.get("created")) or 0,
+            milliseconds(time.get("updated")) or 0,
+            text(get("agent")),
             model_name(get("model")),
-            get("cost") or 0.0,
-            get("tokens") or {},
-            get("permission") or [],
-            time.get("archived"),
+            number(get("cost")) or 0.0,
+            numbers(get("tokens")),
+            [rule for rule in objects(get("permission")) if all(text(rule.get(key)) for key in RULE)],
+            milliseconds(time.get("archived")),
         )
 
 
@@ -99,8 +105,8 @@ class AskRecord:
         """The record of a permission or question request; ``None`` where it is not understood."""
         if not isinstance(body, dict):
             return None
-        identity, session_id = body.get("id"), body.get("sessionID")
-        if not (isinstance(identity, str) and identity and isinstance(session_id, str) and session_id):
+        identity, session_id = text(body.get("id")), text(body.get("sessionID"))
+        if not identity or not session_id:
             return None
         created = made_at(identity, now)
         questions = body.get("questions")
@@ -111,20 +117,33 @@ class AskRecord:
                 session_id,
                 directory,
                 created,
-                questions=tuple(item for item in questions if isinstance(item, dict)),
+                questions=tuple(_question(item) for item in objects(questions)),
             )
-        metadata = body.get("metadata")
         return cls(
             identity,
             "permission",
             session_id,
             directory,
             created,
-            body.get("permission"),
-            tuple(body.get("patterns") or ()),
-            tuple(body.get("always") or ()),
-            metadata if isinstance(metadata, dict) else {},
+            text(body.get("permission")),
+            tuple(texts(body.get("patterns"))),
+            tuple(texts(body.get("always"))),
+            an_object(body.get("metadata")),
         )
+
+
+def _question(body: dict[str, Any]) -> dict[str, Any]:
+    """A question that can be shown and answered."""
+    return {
+        **body,
+        "question": text(body.get("question")) or "",
+        "header": text(body.get("header")) or "",
+        "options": [
+            {**option, "description": text(option.get("description")) or ""}
+            for option in objects(body.get("options"))
+            if text(option.get("label"))
+        ],
+    }
 
 
 def made_at(identity: str, now: int) -> int:
@@ -148,5 +167,5 @@ def model_name(model: Any) -> str | None:
     """``provider/model`` of OpenCode's model object: a session says ``id``, a message ``modelID``."""
     if not isinstance(model, dict):
         return None
-    provider, name = model.get("providerID"), model.get("id") or model.get("modelID")
+    provider, name = text(model.get("providerID")), text(model.get("id")) or text(model.get("modelID"))
     return f"{provider}/{name}" if provider and name else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..errors import OpenCodeError
 from .board import Board
@@ -161,7 +161,7 @@ class InstanceState:
 
     def _on_status(self, properties: dict[str, Any], directory: str) -> list[Change]:
         status, session_id = properties.get("status"), self._of(properties)
-        if session_id is None or not isinstance(status, dict):
+        if session_id is None or not _is_status(status):
             return []
         self._status_seq[session_id] = self._seq
         if session_id in self._ending:
@@ -335,8 +335,8 @@ class InstanceState:
         for session in [*board.sessions.values()]:
             if session.directory == directory and self._status_seq.get(session.id, 0) <= since:
                 status = snapshot.statuses.get(session.id)
-                if isinstance(status, dict) or session.id in board.running:
-                    changes += self._run(session.id, status if isinstance(status, dict) else {"type": "idle"})
+                if _is_status(status) or session.id in board.running:
+                    changes += self._run(session.id, status if _is_status(status) else _IDLE)
         now = int(self._clock() * 1000)
         listed: set[str] = set()
         for body in (*snapshot.permissions, *snapshot.questions):
@@ -388,3 +388,7 @@ class InstanceState:
         if not isinstance(directory, str) or self.directories.pop(directory, None) is None:
             return []
         return [DirectoryFreed(directory)]
+
+
+def _is_status(said: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(said, dict) and isinstance(said.get("type"), str)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .changes import Change, Delta, MessageRemoved, MessagesMissed, MessageUpdated
+from .foreign import an_object
 
 MAX_SESSIONS = 64
 MAX_MESSAGES = 200
@@ -334,5 +335,5 @@ def _ahead(known: _Part, body: dict[str, Any]) -> bool:
 
 
 def _state(part: dict[str, Any]) -> int:
-    state = part.get("state")
-    return _PROGRESS.get(state.get("status"), 0) if isinstance(state, dict) else 0
+    status = an_object(part.get("state")).get("status")
+    return _PROGRESS.get(status, 0) if isinstance(status, str) else 0

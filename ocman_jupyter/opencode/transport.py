@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from .. import errors
-from .foreign import parse, server_url
+from .foreign import objects, said, server_url
 
 if TYPE_CHECKING:
     import aiohttp
@@ -209,7 +209,7 @@ class Transport:
         if not answer.content:
             return None
         try:
-            return parse(answer.content)
+            return said(answer.content)
         except ValueError:
             raise self.odd(request, answer.text) from None
 
@@ -219,10 +219,10 @@ class Transport:
         return body
 
     def a_list(self, request: str, body: Any) -> list[dict[str, Any]]:
-        """All of its items are objects."""
-        if not isinstance(body, list) or not all(isinstance(item, dict) for item in body):
+        """Its items that are objects."""
+        if not isinstance(body, list):
             raise self.odd(request, body)
-        return body
+        return objects(body)
 
     def odd(self, request: str, body: Any) -> errors.OcmanError:
         """The error of a 2xx that does not hold what it should."""

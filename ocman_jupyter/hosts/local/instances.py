@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 
-from ...errors import NotOurs, OpenCodeUnreachable, SessionBusy
+from ...errors import NotOurs, OcmanError, SessionBusy
 from ...git.repository import Repository
 from ..host import InstanceDetails, InstanceInfo, Progress
 from .feed import Feed
@@ -13,6 +14,11 @@ from .feeds import Feeds
 from .parts import Parts
 from .paths import rfc3339
 from .sessions import Sessions
+
+log = logging.getLogger(__name__)
+
+FORCED_SECONDS = 5.0
+"""How long one that is stopped by force is asked what runs in it."""
 
 
 class Instances:
@@ -51,30 +57,35 @@ class Instances:
     async def stop(self, directory: str, force: bool = False) -> None:
         """Stop an instance that ocman launched.  Raises `NotOurs`, and `SessionBusy` unless ``force``."""
         repository = await self._parts.repository(directory)
-        feed = await self._stoppable(repository, force)
+        await self._prepare(repository, force)
         await self._parts.instances.stop(self._parts.target(repository))
-        if feed is not None:
-            await self._feeds.stopped(repository.common_dir)
+        await self._feeds.stopped(repository.common_dir)
 
     async def restart(
         self, directory: str, force: bool = False, progress: Progress | None = None
     ) -> InstanceInfo:
         repository = await self._ready(directory)
-        feed = await self._stoppable(repository, force)
+        await self._prepare(repository, force)
         await self._parts.instances.restart(self._parts.target(repository), progress)
-        if feed is not None:
-            await self._feeds.stopped(repository.common_dir)
+        await self._feeds.stopped(repository.common_dir)
         return (await self._feeds.ensure(repository, progress)).info(launched=True)
 
-    async def _stoppable(self, repository: Repository, force: bool) -> Feed | None:
+    async def _prepare(self, repository: Repository, force: bool) -> None:
+        """Find out whether it may be stopped; with ``force`` abort what runs, as far as it can be asked."""
+        if not force:
+            await self._stoppable(repository, force)
+            return
         try:
-            feed = await self._feeds.running(repository)
-        except OpenCodeUnreachable:
-            if not force:
-                raise
-            return None
+            await asyncio.wait_for(self._stoppable(repository, force), FORCED_SECONDS)
+        except NotOurs:
+            raise
+        except (OcmanError, asyncio.TimeoutError) as error:
+            log.info("the OpenCode of %s is stopped unasked: %r", repository.root, error)
+
+    async def _stoppable(self, repository: Repository, force: bool) -> None:
+        feed = await self._feeds.running(repository)
         if feed is None:
-            return None
+            return
         if feed.instance.owner != "ocman":
             raise NotOurs(details={"pid": feed.instance.pid, "url": feed.instance.url})
         busy = self._tops(feed, feed.busy())
@@ -87,7 +98,6 @@ class Instances:
             )
         for session_id in busy:
             await feed.client.abort(session_id)
-        return feed
 
     @staticmethod
     def _tops(feed: Feed, busy: Iterable[str]) -> list[str]:

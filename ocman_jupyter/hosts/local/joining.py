@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Protocol
 
+from ...opencode.foreign import milliseconds, number, text
 from ...opencode.records import AskRecord, SessionRecord
 from ..host import Ask, Retry, Session
 from .paths import rfc3339
@@ -66,11 +67,11 @@ def joined(record: SessionRecord, known: Known, repo_root: str | None) -> Sessio
 
 def retrying(status: dict[str, Any]) -> Retry:
     """OpenCode's status of a turn that calls its model again."""
-    attempt, at = status.get("attempt"), status.get("next")
+    at = milliseconds(status.get("next"))
     return Retry(
-        attempt=attempt if isinstance(attempt, int) else 1,
-        message=str(status.get("message") or ""),
-        at=rfc3339(at) if isinstance(at, (int, float)) else None,
+        attempt=int(number(status.get("attempt")) or 1),
+        message=text(status.get("message")) or "",
+        at=None if at is None else rfc3339(at),
     )
 
 

@@ -17,7 +17,7 @@ from ...opencode.target import Target
 from ...settings import OcmanSettings
 from ...store import Store
 from ..request import fault
-from .records import Contexts, SessionNotes, TakenBack
+from .records import Contexts, HandedOut, SessionNotes, TakenBack
 from .requests import Requests
 from .subscription import Bus
 
@@ -35,6 +35,7 @@ class Parts:
     notes: SessionNotes
     contexts: Contexts
     taken_back: TakenBack
+    handed_out: HandedOut
     requests: Requests
     bus: Bus = field(default_factory=Bus)
     background: bool = False
@@ -55,6 +56,7 @@ class Parts:
             notes=SessionNotes(store),
             contexts=Contexts(store),
             taken_back=TakenBack(store),
+            handed_out=HandedOut(store),
             requests=Requests(store, settings),
         )
 

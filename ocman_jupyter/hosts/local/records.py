@@ -94,6 +94,43 @@ class TakenBack:
         return directory in self._seen
 
 
+class HandedOut:
+    """Worktrees that a call was given which another call had made: that one must not take them back."""
+
+    KEEP_SECONDS = 24 * 3600
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def add(self, directory: str, even_going: bool = False) -> bool:
+        """Somebody is given ``directory`` now.  False: it is being taken back, unless ``even_going``."""
+
+        def write(db: Any) -> bool:
+            db.execute("DELETE FROM handed_out WHERE moment < ?", (time.time() - self.KEEP_SECONDS,))
+            query = "SELECT 1 FROM handed_out WHERE directory = ? AND going"
+            if not even_going and db.execute(query, (directory,)).fetchone():
+                return False
+            db.execute("INSERT OR REPLACE INTO handed_out VALUES (?, ?, 0)", (directory, time.time()))
+            return True
+
+        return await self._store.run(write)
+
+    async def begin_to_take_back(self, directory: str, since: float) -> bool:
+        """Whether nobody was given it after ``since`` (seconds since the epoch); then nobody is until `taken_back`."""
+
+        def write(db: Any) -> bool:
+            query = "SELECT 1 FROM handed_out WHERE directory = ? AND moment >= ?"
+            if db.execute(query, (directory, since)).fetchone():
+                return False
+            db.execute("INSERT OR REPLACE INTO handed_out VALUES (?, ?, 1)", (directory, time.time()))
+            return True
+
+        return await self._store.run(write)
+
+    async def taken_back(self, directory: str) -> None:
+        await self._store.run(lambda db: db.execute("DELETE FROM handed_out WHERE directory = ?", (directory,)))
+
+
 class Contexts:
     """Directories that an OpenCode holds a context for, and when each was last used.
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...errors import (
     DirectoryMissing,
+    InvalidFolder,
     InvalidRequest,
     NoSuchDirectory,
     NoSuchSession,
@@ -21,9 +22,10 @@ from ...errors import (
     SessionBusy,
     SessionDirectoryMismatch,
 )
-from ...git.paths import is_within
+from ...git.paths import is_within, shown
 from ...git.repository import Repository
 from ...opencode.client import ConnectionRefused, Unsure
+from ...opencode.foreign import text
 from ...opencode.permissions import session_rules
 from ...opencode.records import SessionRecord
 from ..host import Notice, Progress, PromptRequest, Session, SessionList, SessionRequest
@@ -119,7 +121,7 @@ class Sessions:
     async def todos(self, session_id: str) -> list[dict[str, Any]]:
         feed = await self._read(session_id)
         return [
-            {key: todo.get(key) for key in ("content", "status", "priority")}
+            {key: text(todo.get(key)) for key in ("content", "status", "priority")}
             for todo in await feed.client.todos(session_id)
         ]
 
@@ -134,9 +136,8 @@ class Sessions:
             if before is None:
                 break
         for message in oldest:
-            if message.get("info", {}).get("role") == "user":
-                texts = [p["text"] for p in message.get("parts", []) if p.get("type") == "text"]
-                return "\n".join(texts)
+            if message["info"].get("role") == "user":
+                return "\n".join(text(p.get("text")) or "" for p in message["parts"] if p.get("type") == "text")
         return None
 
     # --- where a session lives ---------------------------------------------------------------
@@ -267,6 +268,12 @@ class Sessions:
                     f"There is no directory {request.directory}.", details={"directory": request.directory}
                 )
             repository = await self._parts.repository(directory)
+            if _is_gits_own(directory, repository):
+                raise InvalidFolder(
+                    f"{shown(directory)} holds git's own files; no agent works there.",
+                    hint="Give a checkout, or a folder in one.",
+                    details={"field": "directory", "directory": shown(directory)},
+                )
             await self._parts.repositories.require_commits(repository)
             await self._parts.worktrees.verify(repository.toplevel)
             return (await self.open(repository, directory, request, progress)).session
@@ -302,6 +309,8 @@ class Sessions:
             record = await feed.client.create_session(directory, request.title, rules)
         if real(record.directory) != real(directory) or record.project_id == "global":
             await feed.client.delete_session(record.id)
+            # It may have been removed while OpenCode was asked.
+            await self._check_directory(repository.common_dir, directory)
             raise SessionDirectoryMismatch(details={"asked": directory, "opened": record.directory})
         feed.opened(record)
         await self._parts.notes.add(record.id, repository.common_dir, directory, None)
@@ -460,3 +469,10 @@ class Sessions:
         await feed.client.delete_session(session_id)
         feed.deleted(session_id)
         await self._parts.notes.forget(session_id)
+
+
+def _is_gits_own(directory: str, repository: Repository) -> bool:
+    """Whether a directory (real) is the repository's ``.git`` or bare folder, or in it, but in no checkout there."""
+    common = repository.common_dir
+    checkout_there = repository.toplevel != common and is_within(repository.toplevel, common)
+    return is_within(directory, common) and not checkout_there

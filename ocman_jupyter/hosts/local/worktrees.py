@@ -126,6 +126,8 @@ class Worktrees:
                 repository, request.branch, request.base, request.new_branch, progress, request.carry
             )
             try:
+                if added.reused and not wanted:
+                    await self._hand_out(added.path)
                 return await self._complete(repository, request, added, progress)
             except DirectoryMissing:
                 # It was removed between the two: make it again.
@@ -169,25 +171,49 @@ class Worktrees:
         self._publish_soon(repository, added.path)
         return answer
 
+    async def _hand_out(self, path: str) -> None:
+        """Keep who made this worktree from taking it back.  Raises `DirectoryMissing` when that was done already."""
+        if not await self._parts.handed_out.add(path):
+            async with directory_lock(self._parts.settings, path):
+                # Nobody takes it back now; one that was killed while it did left it as it is.
+                await self._parts.handed_out.add(path, even_going=True)
+        await self._parts.worktrees.verify(path)
+
     async def _take_back(self, repository: Repository, added: Added, began: float) -> None:
         """Remove the worktree that this call made.
 
-        A hook's files in it keep it, and so does a session that may have got its prompt: the next call finds it.
+        A hook's files in it keep it, and so does whoever uses it by now: a process inside, another call that was
+        given it, a session that may have got its prompt.  The next call finds it.
         """
-        if any(note.created >= began for note in await self._parts.notes.in_directory(added.path)):
-            self._publish_soon(repository, added.path)
-            return
+        try:
+            # Nobody opens a session in it meanwhile; what one began before is seen.
+            async with directory_lock(self._parts.settings, added.path):
+                if await self._is_used(added.path, began):
+                    self._publish_soon(repository, added.path)
+                    return
+                try:
+                    await self._remove_made(repository, added, began)
+                finally:
+                    await self._parts.handed_out.taken_back(added.path)
+        except OcmanError as error:
+            log.warning("%s was made and stays: %s", added.path, error)
+
+    async def _is_used(self, path: str, began: float) -> bool:
+        if any(note.created >= began for note in await self._parts.notes.in_directory(path)):
+            return True
+        if await asyncio.to_thread(occupants, path):
+            return True
+        return not await self._parts.handed_out.begin_to_take_back(path, began)
+
+    async def _remove_made(self, repository: Repository, added: Added, began: float) -> None:
         # Before it goes: OpenCode may be making the session just now.
         await self._parts.taken_back.add(repository.common_dir, added.path, began)
         await self._parts.git.disk(added.take_back_carried)
-        try:
-            _, worktree = await self._parts.worktrees.find(added.path)
-            await removal.remove(
-                self._parts.git, self._parts.store, self._parts.settings, repository, worktree,
-                delete_branch=not added.branch_existed,
-            )
-        except OcmanError as error:
-            log.warning("%s was made and stays: %s", added.path, error)
+        _, worktree = await self._parts.worktrees.find(added.path)
+        await removal.remove(
+            self._parts.git, self._parts.store, self._parts.settings, repository, worktree,
+            delete_branch=not added.branch_existed,
+        )
 
     async def _open_session(
         self,
@@ -202,6 +228,7 @@ class Worktrees:
             if request.session == "auto" and (added.reused or added.recreated):
                 session = await self._same_work(repository, added.path, request.prompt)
                 if session is not None:
+                    await self._parts.handed_out.add(added.path, even_going=True)
                     answer.session, answer.session_id, answer.session_reused = session, session.id, True
                     return
             title = request.title
