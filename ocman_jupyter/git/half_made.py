@@ -294,4 +294,16 @@ def _remove_leftovers(repository: Repository, path: str, since: float) -> None:
         if link == os.path.join(path, ".git") or not link and _is_unwritten(admin, path, since):
             shutil.rmtree(admin, ignore_errors=True)
     with contextlib.suppress(OSError):
+        if os.listdir(path) == [".git"] and _is_torn_link(os.path.join(path, ".git"), folder):
+            os.unlink(os.path.join(path, ".git"))
         os.rmdir(path)
+
+
+def _is_torn_link(path: str, folder: str) -> bool:
+    """Is it the beginning of a link into ``folder``, as a git that was killed leaves it?"""
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        content = file.read(8192)
+    start = b"gitdir: " + os.fsencode(folder)
+    return start.startswith(content) or content.startswith(start) and not content.endswith(b"\n")

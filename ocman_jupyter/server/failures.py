@@ -22,6 +22,7 @@ PLACE: Errors = (
     *HOST,
     *OPENCODE,
     errors.ForbiddenPath,
+    errors.InvalidFolder,
     errors.NoSuchDirectory,
     errors.NotARepository,
     errors.GitMissing,
@@ -71,5 +72,4 @@ REMOVE: Errors = (
     errors.WorktreeLocked,
     errors.PathConflict,
     errors.SessionBusy,
-    errors.InvalidFolder,
 )

@@ -738,6 +738,19 @@ async def test_a_branch_that_appears_while_an_add_is_cancelled_is_kept(
     assert git(root, "rev-parse", "x") == git(root, "rev-parse", "main")
 
 
+@pytest.mark.parametrize("content", ["", "gitdir: ", "gitdir: {admin}"])
+async def test_a_link_that_the_killed_git_left_half_written_goes(make_domain, repository, wrapper, tmp_path, content):
+    root, on = repository(), tmp_path / "on"
+    before = snapshot(root)
+    admin = root / ".git/worktrees/x"
+    link = content.format(admin=str(admin)[:-1])
+    torn = f'rm -r "$p"/*; rm {admin}/HEAD; echo initializing > {admin}/locked; printf %s "{link}" > "$p"/.git'
+    fault = at_add(REALLY, torn, f"touch {on}", "sleep 30")
+    task = asyncio.ensure_future(make_domain(git_command=wrapper(fault)).add(root, "x"))
+    await cancel_once(task, on)
+    assert snapshot(root) == before
+
+
 async def test_a_lock_that_the_ended_git_left_does_not_keep_its_branch(make_domain, repository, wrapper, tmp_path):
     root = repository()
     before = snapshot(root)
