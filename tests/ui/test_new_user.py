@@ -323,7 +323,7 @@ def test_a_cell_of_notebook_7_shows_the_session_that_it_began(demo: Demo, open_p
     page, _ = open_page("notebooks/results/cell.ipynb")
     run_all(page)
     panel = page.locator("[class*=ocman-live-]")
-    expect(panel.get_by_text("external_directory").first).to_be_visible(timeout=SLOW)
+    expect(panel.get_by_text("outside the worktree:").first).to_be_visible(timeout=SLOW)
     once = panel.get_by_role("button", name="Once")
     expect(once).to_be_enabled(timeout=SLOW)
     assert demo.worktree(branch).is_dir()

@@ -163,7 +163,7 @@ class Worktrees:
                 # Sessions of that one go on.
                 await self._feeds.look_for(repository.common_dir, added.path)
             if wanted:
-                await self._open_session(repository, request, added, answer, progress)
+                await self._open_session(repository, request, added, answer, began, progress)
         except BaseException:
             if not added.reused and not added.recreated:
                 await asyncio.shield(self._take_back(repository, added, began))
@@ -221,11 +221,15 @@ class Worktrees:
         request: WorktreeRequest,
         added: Added,
         answer: WorktreeSession,
+        began: float,
         progress: Progress | None,
     ) -> None:
         async with directory_lock(self._parts.settings, added.path):
             await self._parts.worktrees.verify(added.path)
-            if request.session == "auto" and (added.reused or added.recreated):
+            noted = await self._parts.notes.in_directory(added.path)
+            # Who waited for this worktree may have been here before the one that made it.
+            others = added.reused or added.recreated or any(note.created >= began for note in noted)
+            if request.session == "auto" and others:
                 session = await self._same_work(repository, added.path, request.prompt)
                 if session is not None:
                     await self._parts.handed_out.add(added.path, even_going=True)
@@ -233,7 +237,7 @@ class Worktrees:
                     return
             title = request.title
             if title is None:
-                before = len(await self._parts.notes.in_directory(added.path)) if added.reused else 0
+                before = len(noted) if added.reused else 0
                 # Sessions of one worktree can be told apart by their names.
                 title = f"{added.branch} ({before + 1})" if before else added.branch
             if progress is not None:
