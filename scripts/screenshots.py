@@ -230,7 +230,8 @@ def show_diff(page: Page) -> None:
 
 def show_cell(page: Page) -> None:
     """The panel of the session that asks, in the notebook that is open."""
-    rests = page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first
+    # The notebook's own indicator says idle before its kernel answers.
+    rests = page.get_by_role("contentinfo").get_by_role("button", name=re.compile(r"\| Idle$"))
     rests.wait_for()
     # Lab may ask which kernel is meant although the notebook says it.
     select = page.get_by_role("dialog").get_by_role("button", name="Select Kernel")
