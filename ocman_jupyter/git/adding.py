@@ -24,10 +24,10 @@ from ocman_jupyter.git.checkouts import INITIALIZING, Checkout, checkouts, curre
 from ocman_jupyter.git.command import Git
 from ocman_jupyter.git.lock import only_one
 from ocman_jupyter.git.made import Made
-from ocman_jupyter.git.making import Making, Progress, Raced, added_by, cannot_make, carried_to
+from ocman_jupyter.git.making import Making, Raced, added_by, cannot_make, carried_to
 from ocman_jupyter.git.names import check_branch, conflict, distinct_slug, slug
 from ocman_jupyter.git.paths import shown
-from ocman_jupyter.git.records import Added, Base, Plan, Warned
+from ocman_jupyter.git.records import Added, Base, Plan, Progress, Warned
 from ocman_jupyter.git.refs import BaseChoice, Refs, age, commits, glance, read_refs
 from ocman_jupyter.git.removal import require_nothing_lost
 from ocman_jupyter.git.repository import Repositories, Repository
@@ -130,8 +130,8 @@ class Adding:
             plan = self._at_holder(repository, branch, None, holder, rows)
             return replace(plan, base=start, branch_existed=False)
         path = await self._git.disk(_free_place, repository, branch, places)
-        if resumes and unfinished is not None and unfinished.base_ref and unfinished.base_sha:
-            start = Base(ref=unfinished.base_ref, sha=unfinished.base_sha)
+        if resumes and unfinished is not None and unfinished.base is not None:
+            start = unfinished.base
         existed = exists and not resumes
         return Plan(
             worktree_path=path,
@@ -139,9 +139,8 @@ class Adding:
             base=None if existed else start,
             reused=False,
             branch_existed=existed,
-            resumes=resumes,
-            began=unfinished.created if unfinished is not None and resumes else 0.0,
-            warnings=_warnings(branch, base, exists and not resumes, refs),
+            began=unfinished.created if unfinished is not None and resumes else None,
+            warnings=_warnings(branch, base, existed, refs),
         )
 
     async def _readable_name(self, branch: str) -> None:
@@ -159,11 +158,10 @@ class Adding:
                 f"The branch {branch} is checked out in the main checkout {shown(path)}.", details=details
             )
         row = rows.get(path)
-        start = Base(ref=row.base_ref, sha=row.base_sha) if row and row.base_ref and row.base_sha else None
         plan = Plan(
             worktree_path=path,
             branch=branch,
-            base=start,
+            base=row.base if row else None,
             reused=True,
             branch_existed=True,
             warnings=[Warned("base_ignored", f"The branch {branch} exists; it was not started from {base}.")]

@@ -20,13 +20,11 @@ from dataclasses import dataclass, field
 
 from ocman_jupyter.errors import OcmanError
 from ocman_jupyter.git.command import Git
-from ocman_jupyter.git.paths import is_within, shown, size_of
-from ocman_jupyter.git.records import Carried, Warned
+from ocman_jupyter.git.paths import holds_bytes, is_within, shown, size_of
+from ocman_jupyter.git.records import Carried, Progress, Warned
 from ocman_jupyter.git.repository import Repository
 
 INCLUDE, LINK = ".worktreeinclude", ".worktreelink"
-Progress = Callable[[str, "float | None"], None]
-"""Called with a short sentence and, where it is known, the fraction that is done (0–1)."""
 _MOST_TOLD = 100
 _MOST_NAMED = 5
 _TRIES = 3
@@ -48,7 +46,6 @@ class CarryPlan:
     links: dict[str, int] = field(default_factory=dict)
     """Bytes by path of files and folders that are linked."""
     warnings: list[Warned] = field(default_factory=list)
-
     made: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     """What was made, and how it was then."""
     folders: list[str] = field(default_factory=list)
@@ -210,7 +207,7 @@ def _sizes(source: str, files: Iterable[str], links: Iterable[str]) -> tuple[dic
     for name in files:
         with contextlib.suppress(OSError):
             info = os.lstat(os.path.join(source, name))
-            if stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode):  # a pipe or socket holds nothing
+            if holds_bytes(info):
                 copies[name] = info.st_size
     linked = {}
     for name in links:
@@ -294,13 +291,13 @@ class _Work:
         except _Changes:
             self._fail("it is being written to", name)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                self._full = True
-            else:
-                self._fail(error.strerror or str(error), name)
+            self._fail(error.strerror or str(error), name, error=error)
 
-    def _fail(self, why: str, name: str) -> None:
-        self._failed.setdefault(why, []).append(name)
+    def _fail(self, why: str, *names: str, error: OSError | None = None) -> None:
+        if error is not None and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            self._full = True
+        else:
+            self._failed.setdefault(why, []).extend(names)
 
     def _copy_folder(self, folder: str, names: list[str]) -> None:
         if self._stopped:
@@ -312,12 +309,8 @@ class _Work:
                         return
                     self._attempt(name, lambda name=name: self._copy(source, target, name))
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                self._full = True
-                return
             why = "something else is in the way" if error.errno in (errno.ELOOP, errno.ENOTDIR) else error.strerror
-            for name in names:
-                self._fail(why or str(error), name)
+            self._fail(why or str(error), *names, error=error)
 
     @contextlib.contextmanager
     def _open(self, top: str, folder: str, make: bool = False) -> Iterator[int]:

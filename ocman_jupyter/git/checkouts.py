@@ -12,7 +12,7 @@ from ocman_jupyter.git.links import dot_git, link_of, read_line
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.names import HEADS
 from ocman_jupyter.git.paths import shown
-from ocman_jupyter.git.records import Base, State, Worktree
+from ocman_jupyter.git.records import State, Worktree
 from ocman_jupyter.git.repository import Repository
 
 _OPERATIONS = (
@@ -74,7 +74,6 @@ async def checkouts(git: Git, repository: Repository, branch: str | None = None)
 
 def record(one: Checkout, row: Made | None) -> Worktree:
     """What REST tells of a checkout, without the slow parts."""
-    base = Base(ref=row.base_ref, sha=row.base_sha) if row and row.base_ref and row.base_sha else None
     path = shown(one.path)
     return Worktree(
         path=path,
@@ -88,7 +87,7 @@ def record(one: Checkout, row: Made | None) -> Worktree:
         locked=one.locked,
         lock_reason=shown(one.lock_reason) if one.lock_reason else None,
         made_by_ocman=row is not None and one.state != "not_a_worktree",
-        base=base,
+        base=row.base if row else None,
         changes=None,
         ahead=None,
         behind=None,

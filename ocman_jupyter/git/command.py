@@ -65,6 +65,8 @@ _STUMBLED = re.compile(rb"fatal: .*worktrees/[^/\n]+/(commondir|gitdir|HEAD)\b")
 """git dies when it meets a worktree that another git is just making; a moment later it does not."""
 _ATTEMPTS = 8
 _CHUNK = 1 << 16
+ANY = range(-255, 256)
+"""Exit codes of a git whose outcome is looked at, whatever it says."""
 _GRACE = 5.0
 """Seconds a cancelled write may take to tidy up before it is killed."""
 _GROUP_GRACE = 2.0

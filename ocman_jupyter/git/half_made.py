@@ -8,21 +8,21 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ocman_jupyter.errors import OcmanError
 from ocman_jupyter.git import made
 from ocman_jupyter.git.checkouts import INITIALIZING
-from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.command import ANY, Git
 from ocman_jupyter.git.links import link_of, read_line
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import is_within
+from ocman_jupyter.git.records import Progress
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.store import Store
 
-_ANY = range(-255, 256)
 _POLL = 0.1
 _TORN_AT_MOST = 1000
 
@@ -71,7 +71,7 @@ async def complete(
     store: Store,
     repository: Repository,
     row: Made,
-    progress: Callable[[str, float | None], None] | None,
+    progress: Progress | None,
 ) -> Made | None:
     """Bring a making that was cut short to its end; its row when the worktree is complete but for what is carried.
 
@@ -125,12 +125,12 @@ async def _restore(git: Git, path: str, admin: str) -> None:
     if not await git.disk(_unlocked_index, admin):
         await git.run("read-tree", "HEAD", cwd=path, write=True)
     workers = {"checkout.workers": str(git.checkout_workers)}
-    await git.run("checkout-index", "--all", "--quiet", cwd=path, write=True, ok=_ANY, config=workers)
-    await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=_ANY)
+    await git.run("checkout-index", "--all", "--quiet", cwd=path, write=True, ok=ANY, config=workers)
+    await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=ANY)
     for name in (await _differing(git, path))[:_TORN_AT_MOST]:
         if await _is_beginning(git, path, name):
             await git.run("checkout-index", "--force", "--", name, cwd=path, write=True)
-    await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=_ANY)
+    await git.run("update-index", "-q", "--refresh", cwd=path, write=True, ok=ANY)
     await git.run("worktree", "unlock", "--", path, cwd=path, write=True)
     head = await git.run("rev-parse", "HEAD", cwd=path)
     sha = head.text.strip()
@@ -145,7 +145,7 @@ async def _restore(git: Git, path: str, admin: str) -> None:
         "1",
         cwd=path,
         write=True,
-        ok=_ANY,
+        ok=ANY,
     )
 
 
@@ -156,7 +156,7 @@ async def _differing(git: Git, path: str, index: str | None = None) -> list[str]
 
 async def _is_beginning(git: Git, path: str, name: str, index: str | None = None) -> bool:
     """Is the file what a checkout that was ended left of it?"""
-    whole = await git.run("cat-file", "--filters", f":{name}", cwd=path, ok=_ANY, index=index)
+    whole = await git.run("cat-file", "--filters", f":{name}", cwd=path, ok=ANY, index=index)
     return whole.code == 0 and await git.disk(_is_torn, os.path.join(path, name), whole.out)
 
 
@@ -166,7 +166,7 @@ async def _is_edited(git: Git, path: str, branch: str) -> bool:
     index = os.path.join(folder, "index")
     try:
         await git.run("read-tree", HEADS + branch, cwd=path, index=index)
-        await git.run("update-index", "-q", "--refresh", cwd=path, index=index, ok=_ANY)
+        await git.run("update-index", "-q", "--refresh", cwd=path, index=index, ok=ANY)
         differing = await _differing(git, path, index)
         if len(differing) > _TORN_AT_MOST:
             return True
@@ -215,7 +215,7 @@ async def take_back(git: Git, repository: Repository, path: str, branch: str, si
                 "--ignored",
                 "--untracked-files=all",
                 cwd=path,
-                ok=_ANY,
+                ok=ANY,
             )
             differing = [line for line in done.out.split(b"\0") if line and not line.startswith(b" D ")]
             foreign = done.code != 0 or bool(differing)
@@ -225,7 +225,7 @@ async def take_back(git: Git, repository: Repository, path: str, branch: str, si
             return False  # else somebody else's
         else:
             tree = await git.run(
-                "ls-tree", "-r", "-z", "--name-only", HEADS + branch, cwd=repository.common_dir, ok=_ANY
+                "ls-tree", "-r", "-z", "--name-only", HEADS + branch, cwd=repository.common_dir, ok=ANY
             )
             foreign = tree.code != 0 or await git.disk(_has_foreign, path, set(tree.out.split(b"\0")))
         if foreign or await _is_edited(git, path, branch):
@@ -239,7 +239,7 @@ async def take_back(git: Git, repository: Repository, path: str, branch: str, si
             path,
             cwd=repository.common_dir,
             write=True,
-            ok=_ANY,
+            ok=ANY,
         )
         return await git.disk(os.path.lexists, path)
     await git.disk(_remove_leftovers, repository, path, since)

@@ -157,9 +157,9 @@ async def _ignored(git: Git, path: str, root: str) -> list[Loss]:
     """Those that are not in the main checkout ``root`` as well, as what was carried from there is."""
     done = await git.run("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--directory", cwd=path)
     names = [name for name in done.text.split("\0") if name]
-    items = await git.disk(_sized, path, names)
+    items = [item for item in await git.disk(_sized, path, names) if item.bytes is not None]
     kept = await git.disk(_Kept(path, root).of, items) if items else set()
-    items = [item for item in items if item.bytes is not None and item.path not in kept]
+    items = [item for item in items if item.path not in kept]
     if not items:
         return []
     count = _counted(len(items), "ignored file or folder", "ignored files or folders")

@@ -8,8 +8,9 @@ import sqlite3
 import time
 from dataclasses import dataclass, replace
 
-from ocman_jupyter.git.command import Git
+from ocman_jupyter.git.command import ANY, Git
 from ocman_jupyter.git.names import HEADS
+from ocman_jupyter.git.records import Base
 from ocman_jupyter.store import Store
 
 _COLUMNS = "path, identity, branch, branch_made, base_ref, base_sha, state, created"
@@ -29,6 +30,10 @@ class Made:
     state: str
     created: float = 0.0
 
+    @property
+    def base(self) -> Base | None:
+        """What its branch started from, where that is known."""
+        return Base(ref=self.base_ref, sha=self.base_sha) if self.base_ref and self.base_sha else None
 
     @property
     def start(self) -> str:
@@ -45,7 +50,7 @@ class Made:
 async def made_branch(git: Git, made: Made, common_dir: str, untouched: bool = True) -> bool:
     """Is the branch of ``made`` there, of its making, and, with ``untouched``, as it was made?"""
     done = await git.run(
-        "log", "-g", "--format=%H %gs", HEADS + made.branch, "--", cwd=common_dir, ok=range(-255, 256)
+        "log", "-g", "--format=%H %gs", HEADS + made.branch, "--", cwd=common_dir, ok=ANY
     )
     entries = done.text.splitlines() if done.code == 0 else []
     first = f"{made.base_sha} branch: Created from {made.start}"

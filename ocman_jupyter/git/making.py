@@ -16,19 +16,18 @@ from typing import TypeVar
 
 from ocman_jupyter.errors import BranchCheckedOut, ForbiddenPath, OcmanError, PathConflict
 from ocman_jupyter.git import half_made, made
-from ocman_jupyter.git.carry import CarryPlan, Progress, take_back
+from ocman_jupyter.git.carry import CarryPlan, take_back
 from ocman_jupyter.git.checkouts import checkouts
-from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
+from ocman_jupyter.git.command import ANY, Completed, Git, GitFailed, explain
 from ocman_jupyter.git.links import link_stamp
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
-from ocman_jupyter.git.records import Added, Base, Plan, Warned
+from ocman_jupyter.git.records import Added, Base, Plan, Progress, Warned
 from ocman_jupyter.git.refs import HEADS
 from ocman_jupyter.git.repository import Repository
 from ocman_jupyter.store import Store
 
 T = TypeVar("T")
-_ANY = range(-255, 256)
 _LOCK_TRIES = 5
 _LOCK_PAUSE = 0.1
 """Seconds between tries to delete a branch that is locked."""
@@ -180,7 +179,7 @@ class Making:
             self.row.start if with_branch else plan.branch,
             cwd=self.repository.toplevel,
             write=True,
-            ok=_ANY,
+            ok=ANY,
             config={"checkout.workers": str(self.git.checkout_workers), "core.logAllRefUpdates": "true"},
             progress=_percent(progress) if progress else None,
             tidies=False,
@@ -250,7 +249,7 @@ class Making:
         if place.finished and done.code == 0:
             return
         if place.finished:
-            gone = await self.git.run("ls-files", "--deleted", "-z", cwd=path, ok=_ANY)
+            gone = await self.git.run("ls-files", "--deleted", "-z", cwd=path, ok=ANY)
             if gone.code == 0 and not gone.out:
                 said = done.complaint[-2000:]
                 self.warnings.append(
@@ -307,7 +306,7 @@ class Making:
             return True  # somebody works on it already
         for attempt in range(_LOCK_TRIES + 1):
             done = await self.git.run(
-                "update-ref", "-d", ref, self.row.base_sha or "", cwd=self.repository.common_dir, write=True, ok=_ANY
+                "update-ref", "-d", ref, self.row.base_sha or "", cwd=self.repository.common_dir, write=True, ok=ANY
             )
             if done.code == 0 or b".lock" not in done.err:
                 return True

@@ -42,6 +42,11 @@ def size_of(path: str) -> int | None:
     return total
 
 
+def holds_bytes(info: os.stat_result) -> bool:
+    """A file or a symbolic link; a socket or pipe holds nothing."""
+    return stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)
+
+
 def same_content(one: str, other: str) -> bool:
     """Do two regular files hold the same bytes?  Read anew each time, unlike ``filecmp``, which goes by times.
 

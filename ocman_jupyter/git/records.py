@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
+Progress = Callable[[str, "float | None"], None]
+"""Called with a short sentence and, where it is known, the fraction that is done (0–1)."""
 State = Literal["ok", "missing", "moved", "not_a_worktree"]
 Merged = Literal["yes", "squashed", "no", "unknown"]
 
@@ -139,12 +141,15 @@ class Plan:
     branch_existed: bool
     recreate: bool = False
     """A missing worktree of the branch is made again."""
-    resumes: bool = False
-    began: float = 0.0
-    """When (Unix time) that earlier call did."""
-    """The branch is there already: an earlier call of ours made it and was cut short."""
+    began: float | None = None
+    """When (Unix time) an earlier call of ours began that made the branch and was cut short."""
     warnings: list[Warned] = field(default_factory=list)
     carry: list[Carried] = field(default_factory=list)
+
+    @property
+    def resumes(self) -> bool:
+        """The branch is there already: that earlier call made it."""
+        return self.began is not None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from ocman_jupyter.errors import MainWorktree, NoSuchWorktree, OcmanError, PathConflict, StateUnusable, WouldLoseWork
 from ocman_jupyter.git import made
 from ocman_jupyter.git.checkouts import Checkout, checkouts, record
-from ocman_jupyter.git.command import Completed, Git, GitFailed, explain
+from ocman_jupyter.git.command import ANY, Completed, Git, GitFailed, explain
 from ocman_jupyter.git.lock import only_one
 from ocman_jupyter.git.losses import Loss, joined, losses
 from ocman_jupyter.git.made import Made
@@ -24,8 +24,6 @@ from ocman_jupyter.git.rescue import Copies, target, write_out
 from ocman_jupyter.git.together import together
 from ocman_jupyter.settings import OcmanSettings
 from ocman_jupyter.store import Store
-
-_ANY = range(-255, 256)
 
 
 async def reasons(
@@ -286,7 +284,7 @@ class _Removal:
             one.path,
             cwd=self._repository.common_dir,
             write=True,
-            ok=_ANY,
+            ok=ANY,
         )
 
     async def _delete_in_place(self, codes: set[str], accepted: set[str]) -> None:
@@ -337,7 +335,7 @@ class _Removal:
         if not self._takes_branch or branch is None or head is None:
             return False
         done = await self._git.run(
-            "update-ref", "-d", HEADS + branch, head, cwd=self._repository.common_dir, write=True, ok=_ANY
+            "update-ref", "-d", HEADS + branch, head, cwd=self._repository.common_dir, write=True, ok=ANY
         )
         if done.code != 0:
             return False
@@ -348,7 +346,7 @@ class _Removal:
             f"branch.{branch}",
             cwd=self._repository.common_dir,
             write=True,
-            ok=_ANY,
+            ok=ANY,
         )
         return True
 

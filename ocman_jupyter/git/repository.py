@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from ocman_jupyter.errors import NoCommits, NoSuchDirectory, NotARepository
 from ocman_jupyter.git.command import Git
-from ocman_jupyter.git.links import link_of, read_line
+from ocman_jupyter.git.links import dot_git, read_line
 from ocman_jupyter.git.paths import is_within
 
 _REMEMBERED = 2000
 _CONFIG = 1_000_000
-_LINK = 8192
 # Paths may hold newlines: a known answer (true or false) stands between any two of them.
 _REV_PARSE = (
     "rev-parse",
@@ -211,11 +210,9 @@ def _stamp(real: str, repository: Repository) -> tuple[object, ...] | None:
             facts.append((info.st_dev, info.st_ino, stat.S_IFMT(info.st_mode)))
             if stat.S_ISREG(info.st_mode):
                 # Numbers are used again: what a worktree's link says counts too.
-                with open(path, "rb") as file:
-                    facts.append(file.read(_LINK))
-                admin = link_of(repository.toplevel) or ""
+                admin = dot_git(repository.toplevel) or ""
                 os.stat(os.path.join(admin, "HEAD"))
-                facts.append(read_line(os.path.join(admin, "commondir")))
+                facts += [admin, read_line(os.path.join(admin, "commondir"))]
         for name in ("HEAD", "objects", "refs"):  # without one of these git knows no repository there
             os.stat(os.path.join(repository.common_dir, name))
         if os.path.realpath(repository.worktrees_link) != repository.worktrees_root:

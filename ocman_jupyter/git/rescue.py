@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import time
 from collections.abc import Iterable, Iterator
 
 from ocman_jupyter.errors import PathConflict
-from ocman_jupyter.git.paths import is_within, same_content, shown
+from ocman_jupyter.git.paths import holds_bytes, is_within, same_content, shown
 from ocman_jupyter.git.records import Rescued
 
 _SETTLED_NS = 2_000_000_000
@@ -62,7 +61,7 @@ class Copies:
                 source = os.path.join(top, relative)
                 try:
                     info = os.lstat(source)
-                    if not _holds_bytes(info):
+                    if not holds_bytes(info):
                         continue
                     goal = self._copy(source, os.path.join(to, relative))
                     size = os.lstat(goal).st_size
@@ -91,7 +90,7 @@ class Copies:
 
     def _has(self, source: str, relative: str) -> bool:
         info, goal = os.lstat(source), self._goals.get(relative)
-        if not _holds_bytes(info):
+        if not holds_bytes(info):
             return True
         return goal is not None and (_facts(info) == self._facts[relative] or _same(source, goal))
 
@@ -103,11 +102,6 @@ def write_out(content: bytes, to: str) -> str:
     with open(goal, "xb") as file:
         file.write(content)
     return goal
-
-
-def _holds_bytes(info: os.stat_result) -> bool:
-    """A socket or pipe holds nothing."""
-    return stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)
 
 
 def _facts(info: os.stat_result) -> tuple[int, ...]:

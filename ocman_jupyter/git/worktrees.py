@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 
 from ocman_jupyter.errors import DirectoryMissing, NoSuchDirectory, NoSuchWorktree, NotARepository, OcmanError
 from ocman_jupyter.git import made
-from ocman_jupyter.git.adding import Adding, Progress
+from ocman_jupyter.git.adding import Adding
 from ocman_jupyter.git.checkouts import checkouts, current_branch, record
 from ocman_jupyter.git.command import Git, GitFailed
 from ocman_jupyter.git.history import History, Pair, Standing
 from ocman_jupyter.git.links import link_of, link_stamp
 from ocman_jupyter.git.made import Made
 from ocman_jupyter.git.paths import shown
-from ocman_jupyter.git.records import Added, Base, Changes, Plan, Worktree
+from ocman_jupyter.git.records import Added, Base, Changes, Plan, Progress, Worktree
 from ocman_jupyter.git.refs import BaseChoice, commits, full_names, read_refs
 from ocman_jupyter.git.repository import Repositories, Repository
 from ocman_jupyter.git.status import Statuses

@@ -184,7 +184,8 @@ class Feeds:
         if feed is None:
             return
         await feed.look_for(r.directory for r in feed.records() if is_within(r.directory, directory))
-        await drop_orphans(self._parts, feed)
+        if not await exists(directory):  # one that came has none
+            await drop_orphans(self._parts, feed)
 
     def _quiet(self, feed: Feed, directory: str) -> None:
         self.on_quiet(feed, directory)

@@ -11,8 +11,8 @@ from ..host import LossItem, LossReason
 if TYPE_CHECKING:
     import psutil
 
-
 _MOMENT = 0.3
+"""Seconds that a process has to go."""
 
 
 def occupants(path: str) -> list[LossReason]:

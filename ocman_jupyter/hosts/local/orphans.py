@@ -39,12 +39,19 @@ async def _is_orphan(parts: Parts, feed: Feed, record: SessionRecord, since: flo
     What ocman makes has its rules, and a note once anybody is told of it.
     """
     return (
-        record.parent_id is None
-        and record.created >= int(since * 1000)
+        record.created >= int(since * 1000)
         and is_within(record.directory, feed.worktrees_root)
         and all(rule in record.permission for rule in session_rules(feed.worktrees_root))
+        and not await asyncio.to_thread(os.path.lexists, record.directory)
+        and await is_unclaimed(parts, feed, record)
+    )
+
+
+async def is_unclaimed(parts: Parts, feed: Feed, record: SessionRecord) -> bool:
+    """Whether nobody was told of a session and nothing was done in it.  Raises as ``OpenCodeClient.messages``."""
+    return (
+        record.parent_id is None
         and feed.status(record.id) == "idle"
         and await parts.notes.get(record.id) is None
-        and not await asyncio.to_thread(os.path.lexists, record.directory)
         and not (await feed.client.messages(record.id, limit=1)).messages
     )

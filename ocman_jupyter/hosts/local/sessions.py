@@ -32,6 +32,7 @@ from ..host import Notice, Progress, PromptRequest, Session, SessionList, Sessio
 from ..request import fault
 from .feeds import Feed, Feeds
 from .joining import joined, noted
+from .orphans import is_unclaimed
 from .parts import Parts
 from .paths import deepest, existing, exists, real
 from .records import SessionNote
@@ -326,13 +327,8 @@ class Sessions:
     ) -> SessionRecord | None:
         """A session like the wanted one that was made while its caller gave up or was killed: it has no note."""
         for record in list(feed.records()):
-            if (
-                (record.directory, record.title, record.permission) == (directory, title, rules)
-                and record.parent_id is None
-                and feed.status(record.id) == "idle"
-                and await self._parts.notes.get(record.id) is None
-                and not (await feed.client.messages(record.id, limit=1)).messages
-            ):
+            wanted = (record.directory, record.title, record.permission) == (directory, title, rules)
+            if wanted and await is_unclaimed(self._parts, feed, record):
                 return record
         return None
 
