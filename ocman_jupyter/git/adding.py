@@ -28,7 +28,7 @@ from ocman_jupyter.git.making import Making, Raced, added_by, cannot_make, carri
 from ocman_jupyter.git.names import check_branch, conflict, distinct_slug, slug
 from ocman_jupyter.git.paths import shown
 from ocman_jupyter.git.records import Added, Base, Plan, Progress, Warned
-from ocman_jupyter.git.refs import BaseChoice, Refs, age, commits, glance, read_refs
+from ocman_jupyter.git.refs import HEADS, BaseChoice, Refs, age, commits, glance, read_refs
 from ocman_jupyter.git.removal import require_nothing_lost
 from ocman_jupyter.git.repository import Repositories, Repository
 from ocman_jupyter.git.together import together
@@ -201,6 +201,13 @@ class Adding:
             await require_nothing_lost(self._git, self._store, repository, plan.worktree_path)
 
     async def _no_conflict(self, repository: Repository, branch: str, refs: Refs) -> None:
+        broken = os.path.join(repository.common_dir, HEADS + branch)
+        if await self._git.disk(_is_file, broken):
+            raise BranchNameConflict(
+                f"The branch {branch} is broken: {shown(broken)} names no commit.",
+                hint="Restore it, or delete that file, or choose another name.",
+                details={"branch": branch, "existing": branch},
+            )
         other = conflict(branch, refs.branches, ignore_case=False)
         if other is None and conflict(branch, refs.branches, ignore_case=True):
             done = await self._git.run(
@@ -362,3 +369,7 @@ def _is_empty(path: str) -> bool:
             return next(entries, None) is None
     except OSError:
         return False
+
+
+def _is_file(path: str) -> bool:
+    return os.path.lexists(path) and not os.path.isdir(path)

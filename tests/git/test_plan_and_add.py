@@ -613,6 +613,18 @@ async def test_a_branch_that_is_another_ones_second_name_is_in_use(domain, repos
     assert caught.value.details == {"branch": "alias", "path": str(root)}
 
 
+@pytest.mark.parametrize("content", ["", "nonsense\n", "ref: refs/heads/x\n", "ref: refs/heads/gone\n"])
+async def test_a_broken_branch_is_told_and_left_as_it_is(domain, repository, content):
+    root = repository()
+    broken = root / ".git/refs/heads/x"
+    broken.write_text(content)
+    for call in (domain.worktrees.plan, domain.worktrees.add):
+        with pytest.raises(errors.BranchNameConflict) as caught:
+            await call(await domain.resolve(root), "x")
+        assert str(broken) in caught.value.message and "delete" in caught.value.hint
+    assert broken.read_text() == content and not (root.parent / ".worktrees/project/x").exists()
+
+
 async def test_a_branch_that_cannot_be_taken_back_is_told_and_known(make_domain, repository, git, wrapper):
     root = repository()
     locks = f'\ncase "$*" in *"update-ref -d"*) touch {root}/.git/packed-refs.lock;; esac'

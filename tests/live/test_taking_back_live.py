@@ -108,20 +108,22 @@ async def test_who_waited_for_a_worktree_that_is_taken_back_gets_it_made_again(
         assert (place / "README.md").exists()
 
 
+@pytest.mark.parametrize("times", [1, 2])
 async def test_a_worktree_that_goes_while_its_session_is_opened_is_made_again(
     repository: Callable[..., Path], opencode_binary: Path, running_host: Any, git: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, times: int,
 ) -> None:
     root = repository()
     async with running_host(opencode_binary, root) as host:
         place = Path((await host.worktrees.create(want(root, session="none"))).worktree_path)
-        real = OpenCodeClient.create_session
+        real, removed = OpenCodeClient.create_session, []
 
         async def remove_first(self: Any, *words: Any, **more: Any) -> Any:
-            monkeypatch.setattr(OpenCodeClient, "create_session", real)
-            git(root, "worktree", "remove", "--force", str(place))
+            if len(removed) < times:
+                removed.append(git(root, "worktree", "remove", "--force", str(place)))
             return await real(self, *words, **more)
 
         monkeypatch.setattr(OpenCodeClient, "create_session", remove_first)
         made = await host.worktrees.create(want(root))
+        assert len(removed) == times
         assert made.session.directory == str(place) and (place / "README.md").exists()

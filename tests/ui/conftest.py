@@ -34,6 +34,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.ui)
 
 
+OURS = ".lm-TabBar-tab[data-ocman-status]"
+"""The tabs of sessions."""
+
+
 class Lab:
     """JupyterLab and Notebook 7 in a process of their own, with a home of their own."""
 
@@ -246,32 +250,55 @@ def lose_much(lab: Lab) -> None:
 @pytest.fixture(scope="module")
 def lab_page(browser: Any, lab: Lab) -> Iterator[tuple[Any, Faults]]:
     page, faults = new_page(browser, lab, "lab?reset")
-    tab = page.locator(".jp-SideBar [data-id='ocman-panel']")
-    tab.wait_for()
-    tab.click()
-    page.locator(".ocman-Panel").wait_for()
+    open_panel(page)
     yield page, faults
     page.context.close()
 
 
+def open_panel(page: Any) -> None:
+    page.locator(".jp-LauncherCard").first.wait_for()
+    settle(page)
+    tab = page.locator(".jp-SideBar [data-id='ocman-panel']")
+    tab.wait_for()
+    tab.click()
+    page.locator(".ocman-Panel").wait_for()
+
+
 @pytest.fixture
-def panel(lab_page: tuple[Any, Faults]) -> Iterator[Any]:
+def panel(lab: Lab, lab_page: tuple[Any, Faults]) -> Iterator[Any]:
     """The panel in JupyterLab, with nothing chosen; the page must be without any fault afterwards."""
     page, faults = lab_page
-    faults.found.clear()
     panel = page.locator(".ocman-Panel")
+    if not panel.is_visible() or page.locator(f"{OURS}, .jp-Dialog").count():  # a test before failed
+        page.goto(f"{lab.url}lab?reset")
+        open_panel(page)
+    faults.found.clear()
     for name in ("Close details", "Cancel", "Show all"):
         button = panel.get_by_role("button", name=name, exact=True)
         if button.count():
             button.click()
     yield panel
-    faults.none()
-    tidy(page)
+    try:
+        faults.none()
+    finally:
+        tidy(page)
 
 
 def tidy(page: Any) -> None:
-    """Close the tabs of sessions and what was told of them: the next scene knows nothing of them."""
-    close = page.locator(".lm-TabBar-tab[data-ocman-status] .lm-TabBar-tabCloseIcon")
+    """Close the tabs of sessions, and what was told of them: the next scene has others of the same names."""
+    close = page.locator(f"{OURS} .lm-TabBar-tabCloseIcon")
     for _ in range(close.count()):
         close.first.click()
     page.evaluate("document.querySelectorAll('.jp-Notification-Toast-Close').forEach(one => one.click())")
+    page.locator(".ocman-Ask.ocman-mod-done").first.wait_for(state="detached")
+    settle(page)
+
+
+def settle(page: Any) -> None:
+    """What came or went is known to the application: whatever is in front now has taken the focus."""
+    page.evaluate("""async () => {
+        for (let i = 0; i < 3; i++) {
+            await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+        }
+        await new Promise(done => requestIdleCallback(done));
+    }""")

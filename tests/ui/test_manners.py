@@ -246,6 +246,7 @@ def test_a_missing_worktree_is_made_again(work: Any, lab: Lab) -> None:
     expect(row(work, "Worktree old-idea")).to_be_visible()
     [[request]] = lab.scene("called", name="create_worktree")
     assert request["branch"] == "old-idea"
+    expect(tab(work.page, "old-idea")).to_have_count(1)
 
 
 def focus_again(page: Any, is_so: str) -> None:
@@ -295,7 +296,7 @@ def test_a_second_session_of_a_name_is_offered_to_be_opened(work: Any, lab: Lab)
             break
         expect(form).not_to_contain_text("There is a session of this name")
         form.get_by_label("Name or task").press("Enter")
-        expect(row(work, "Session Make it stream")).to_be_visible()
+        expect(row(work, "Session Make it stream")).to_have_attribute("aria-selected", "true")
         work.page.locator(".lm-mod-current .lm-TabBar-tabCloseIcon").last.click()
     button(form, "Open it").click()
     expect(form).to_have_count(0)
@@ -453,14 +454,15 @@ def test_a_session_that_nobody_looks_at_tells_and_takes_it_back(work: Any, lab: 
     expect(finished).to_be_visible()
     button(finished, "Open").click()
     expect(tab(page, "Write tests for the loader")).to_have_count(1)
-    side.click()  # the panel closes
-    lab.scene("ask", name="per_2", session_id="ses_explore", title="Explore data")
+    side.click()
+    expect(work).to_be_hidden()
+    lab.scene("ask", name="per_unseen", session_id="ses_explore", title="Explore data")
     asks = toast(page, "main / Explore data needs you")
     expect(asks).to_be_visible()
-    lab.scene("resolve", ask_id="per_2", answer="once")
+    lab.scene("resolve", ask_id="per_unseen", answer="once")
     expect(asks).to_have_count(0)
     side.click()
-    work.wait_for()
+    expect(work).to_be_visible()
 
 
 def test_the_ways_in(work: Any) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 
-from ...errors import DirectoryMissing, MainWorktree, OcmanError, WouldLoseWork
+from ...errors import DirectoryMissing, MainWorktree, NoSuchWorktree, OcmanError, WouldLoseWork
 from ...git import removal
 from ...git.records import Added
 from ...git.records import Worktree as GitWorktree
@@ -130,8 +130,8 @@ class Worktrees:
                     await self._hand_out(added.path)
                 return await self._complete(repository, request, added, progress)
             except DirectoryMissing:
-                # It was removed between the two: make it again.
-                if not added.reused or attempt == ATTEMPTS - 1:
+                # It was removed between the two, also by somebody who saw it come: make it again.
+                if attempt == ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
 
@@ -195,6 +195,8 @@ class Worktrees:
                     await self._remove_made(repository, added, began)
                 finally:
                     await self._parts.handed_out.taken_back(added.path)
+        except NoSuchWorktree:
+            pass  # somebody else removed it
         except OcmanError as error:
             log.warning("%s was made and stays: %s", added.path, error)
 
