@@ -19,6 +19,36 @@ export function visible(text: string): string {
   );
 }
 
+/** A permission in plain words; one that is not known here by its own name. */
+export function permissionName(permission: string, trans: TranslationBundle): string {
+  switch (permission) {
+    case 'external_directory':
+      return trans.__('work outside the worktree');
+    case 'bash':
+      return trans.__('run a command');
+    case 'edit':
+    case 'write':
+      return trans.__('edit a file');
+    case 'read':
+      return trans.__('read a file');
+    case 'webfetch':
+      return trans.__('fetch an address');
+    case 'websearch':
+      return trans.__('search the web');
+    case 'glob':
+    case 'grep':
+      return trans.__('search');
+    case 'task':
+      return trans.__('start a subagent');
+    case 'skill':
+      return trans.__('use a skill');
+    case 'doom_loop':
+      return trans.__('go on repeating');
+    default:
+      return permission;
+  }
+}
+
 /** What an ask is about: the deed and its object. */
 export function askText(ask: Ask, trans: TranslationBundle): { deed: string; object: string } {
   const { deed, object } = plainAskText(ask, trans);

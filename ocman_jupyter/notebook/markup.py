@@ -153,7 +153,8 @@ def header(seen: Conversation) -> str:
         facts.append(f"${float(session['cost']):.2f}")
     title = f"{foreign(place(session, worktree), 60)} / {foreign(session.get('title') or 'untitled')}"
     return wrap(
-        f"<h4>{title}</h4><div>{' · '.join(facts)}</div>"
+        # By the id the page knows that this session is looked at.
+        f'<h4 data-ocman-session="{escape(seen.id)}">{title}</h4><div>{" · ".join(facts)}</div>'
         f'<div class="ocman-nb-muted">in {foreign(session.get("directory"), 300)}</div>'
     )
 

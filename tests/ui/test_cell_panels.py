@@ -147,3 +147,27 @@ def test_worktrees_open_sessions_and_nothing_of_theirs_runs(browser: Any, lab: L
     finally:
         page.context.close()
         end_kernels(lab)
+
+
+def test_what_is_watched_in_a_cell_is_not_told_once_more(browser: Any, lab: Lab) -> None:
+    watched = 'fake.add_session("/repo/.worktrees/fix-loader", "Write tests for the loader", id="ses_tests")'
+    notebook(lab, "watched.ipynb", watched, 'ocman.SessionPanel("ses_tests")')
+    lab.scene("set", name="work")
+    page, _ = new_page(browser, lab, "lab/tree/watched.ipynb?reset")
+    try:
+        run_all(page)
+        panel = page.locator("[class*=ocman-live-]")
+        expect(panel.get_by_text("Write tests for the loader")).to_be_visible()
+        for session_id in ("ses_tests", "ses_explore"):
+            lab.scene("update", session_id=session_id, status="busy")
+            expect(page.get_by_role("contentinfo").get_by_text("1 busy")).to_be_visible()
+            lab.scene("update", session_id=session_id, status="idle")
+            expect(page.get_by_role("contentinfo").get_by_text("1 busy")).to_have_count(0)
+        # What was told stays in this list when it does not stand on the screen any more.
+        page.locator(".jp-Notification-Status").click()
+        told = page.locator(".jp-Notification-List-Item")
+        expect(told.filter(has_text="Explore data has finished.")).to_have_count(1)
+        expect(told.filter(has_text="Write tests for the loader has finished.")).to_have_count(0)
+    finally:
+        page.context.close()
+        end_kernels(lab)

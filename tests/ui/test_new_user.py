@@ -210,7 +210,7 @@ class Idea:
     def read_ask(self) -> None:
         """The ask says what is asked and what "always" would grant."""
         outside, asked = self.demo.outside, dock(self.session)
-        expect(asked).to_contain_text("Needs a permission: external_directory")
+        expect(asked).to_contain_text("Needs a permission: work outside the worktree")
         expect(asked).to_contain_text("outside the worktree")
         expect(asked.get_by_role("group", name="What would be done")).to_contain_text(str(outside))
         expect(asked).to_contain_text(f"Always would allow all work on what is at {outside.parent}/*")

@@ -41,7 +41,7 @@ export const notifications: JupyterFrontEndPlugin<void> = {
       sees: (sessionKey, kind) =>
         document.visibilityState === 'visible' &&
         // An ask stands in the panel as well, with all that it needs.
-        (!!tabs?.isSeen(sessionKey) || (kind === 'needs_you' && !!panel?.widget.isVisible)),
+        (!!tabs?.isSeen(sessionKey) || isInCell(sessionKey) || (kind === 'needs_you' && !!panel?.widget.isVisible)),
       show: (note, earlier) => {
         const message = messageOf(note, model.state, trans);
         const options = {
@@ -70,6 +70,15 @@ export const notifications: JupyterFrontEndPlugin<void> = {
     panel?.view.changed.connect(look);
   }
 };
+
+/** Whether a notebook's live panel of the session is in sight. */
+function isInCell(sessionKey: string): boolean {
+  const name = CSS.escape(fromKey(sessionKey).id);
+  return [...document.querySelectorAll(`[class*="ocman-live-"]:has([data-ocman-session="${name}"])`)].some(panel => {
+    const { top, bottom, height } = panel.getBoundingClientRect();
+    return height > 0 && bottom > 0 && top < window.innerHeight;
+  });
+}
 
 /** One line; Lab shows it as text. */
 function messageOf({ kind, sessionKey, title, asks }: Note, state: State, trans: TranslationBundle): string {

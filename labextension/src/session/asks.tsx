@@ -5,7 +5,7 @@ import * as React from 'react';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { caretLeftIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { ISignal } from '@lumino/signaling';
-import { SETTLE, askText, isOutside, outcomeText, runningTool } from '../asks';
+import { SETTLE, askText, isOutside, outcomeText, permissionName, runningTool } from '../asks';
 import { OcmanModel } from '../model';
 import { Foreign, IconButton } from '../panel/button';
 import { useSettled, useSignal } from '../panel/hooks';
@@ -91,7 +91,7 @@ export function AskDock(props: Props): JSX.Element | null {
             </span>
             {ask.kind === 'question'
               ? trans.__('The agent asks')
-              : trans.__('Needs a permission: %1', ask.permission ?? '')}
+              : trans.__('Needs a permission: %1', permissionName(ask.permission ?? '', trans))}
           </span>
         )}
         {ask?.kind === 'permission' && path && isOutside(ask, path) && (
