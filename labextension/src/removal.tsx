@@ -91,7 +91,23 @@ class RemovalDialog extends Dialog<void> {
       // Enter in a field is not "Cancel".
       return;
     }
+    if (event.type === 'keydown' && (event as KeyboardEvent).key === 'Tab') {
+      // Lab's dialog knows its first and last field from before there were any, and no disabled button.
+      this._focusNext((event as KeyboardEvent).shiftKey ? -1 : 1);
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     super.handleEvent(event);
+  }
+
+  private _focusNext(by: number): void {
+    const fields = [...this.node.querySelectorAll<HTMLElement>('button, input, summary, [tabindex="0"]')].filter(
+      field => !field.matches(':disabled') && field.offsetParent !== null
+    );
+    const at = fields.indexOf(document.activeElement as HTMLElement);
+    const next = at < 0 ? (by > 0 ? 0 : fields.length - 1) : (at + by + fields.length) % fields.length;
+    fields[next]?.focus();
   }
 
   private _follow(): void {

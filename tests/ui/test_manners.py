@@ -151,6 +151,15 @@ def test_a_worktree_is_removed_only_after_every_loss_was_decided(work: Any, lab:
     expect(dialog.get_by_text("out/39.npy")).to_be_visible()
     expect(remove).to_be_disabled()
     changes = dialog.get_by_role("region", name="Changes that are not committed")
+    # The keyboard goes round in the dialog, past what is disabled.
+    first = changes.get_by_role("checkbox", name="Copy them to a folder first")
+    for key in ("Tab", "Shift+Tab"):
+        button(dialog, "Cancel").focus()
+        for _ in range(20):
+            page.keyboard.press(key)
+            if first.evaluate("field => field === document.activeElement"):
+                break
+        expect(first).to_be_focused()
     changes.get_by_role("checkbox", name="Lose these changes").check()
     expect(remove).to_be_disabled()
     ignored = dialog.get_by_role("region", name="Files that git ignores")

@@ -416,6 +416,7 @@ def test_what_an_agent_writes_is_text_and_never_runs(demo: Demo, open_page: Open
     expect(said).to_contain_text("the end", timeout=SLOW)
     expect(said.locator("strong")).to_have_text("bold")  # it is drawn, not only quoted
     expect(said.locator("pre")).to_have_text("<script>window.hacked = 8</script>")
+    expect(said).to_contain_text("<script>window.hacked = 2</script>")  # nothing of what it says is left out
     expect(entry(session, "You")).to_contain_text("<script>window.hacked = 2</script>")
     log = session.get_by_role("log")
     for forbidden in ("script", "iframe", "svg[onload]", "img", "[onclick]", "[onerror]", "a[href^='javascript']"):

@@ -2,6 +2,7 @@
  * Draws markdown piece by piece, so that the page stays responsive however much there is to draw.
  */
 import { IRenderMime, IRenderMimeRegistry, renderMarkdown } from '@jupyterlab/rendermime';
+import { hasFormula } from './formula';
 import { untrusted, withoutDiagrams } from './untrusted';
 
 interface Job {
@@ -104,7 +105,7 @@ export class Painter {
         sanitizer: this._sanitizer,
         resolver: null,
         linkHandler: null,
-        shouldTypeset: !live,
+        shouldTypeset: !live && hasFormula(source),
         latexTypesetter: this._rendermime.latexTypesetter,
         markdownParser: this._rendermime.markdownParser
       });

@@ -36,10 +36,17 @@ const DROPPED =
 /** A sanitizer that leaves what an agent may show. */
 export function untrusted(base: IRenderMime.ISanitizer): IRenderMime.ISanitizer {
   return {
-    sanitize: (dirty, options) => confine(base.sanitize(withFiles(dirty), options)),
+    sanitize: (dirty, options) => confine(base.sanitize(withFiles(withWords(dirty)), options)),
     getAutolink: () => false,
     allowNamedProperties: false
   };
+}
+
+/** HTML in which a tag that is none here is text: `List<int>` is said of code, and `<script>` of a page. */
+export function withWords(html: string): string {
+  return html.replace(/<(\/?)([^\s<>/]*)/g, (start, slash, name) =>
+    TAGS.has(name.toLowerCase()) ? start : `&lt;${slash}${name}`
+  );
 }
 
 /** A file and a line: without a folder in front it reads like an address of an unknown scheme. */
