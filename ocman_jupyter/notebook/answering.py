@@ -91,7 +91,7 @@ class AskBox:
         if ask.get("kind") == "question":
             for question in ask.get("questions") or []:
                 body += self._question(question)
-            send = W.Button(description="Answer", button_style="primary", layout=_button())
+            send = W.Button(description="Answer", button_style="primary", layout=_button(), disabled=True)
             send.on_click(lambda _: self._answers())
             self._allowing = [send]
         else:
@@ -102,7 +102,8 @@ class AskBox:
         asyncio.get_running_loop().call_later(SETTLE + 0.01, self._enable)
 
     def _permissions(self, ask: Json) -> list[W.Button]:
-        once = W.Button(description="Once", tooltip="Allow this once", layout=_button())
+        # What allows is off from its first moment: it goes to the page before it is enabled.
+        once = W.Button(description="Once", tooltip="Allow this once", layout=_button(), disabled=True)
         once.on_click(lambda _: self._answer({"reply": "once"}))
         if not ask.get("always"):
             return [once]
@@ -111,6 +112,7 @@ class AskBox:
             description=one_line(f"Always {patterns}", 80),
             tooltip=f"Always would allow: {patterns}",
             layout=_button(),
+            disabled=True,
         )
         always.on_click(lambda _: self._answer({"reply": "always"}))
         return [once, always]

@@ -307,6 +307,23 @@ def test_an_ask_is_answered_by_its_button_but_not_before_it_could_be_read(fake: 
     assert "elsewhere" not in page(shown)
 
 
+def test_what_allows_is_off_from_its_first_moment(
+    fake: FakeHost, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enable, seen = answering.AskBox._enable, []
+
+    def looking(box: answering.AskBox) -> None:
+        seen.append([button.disabled for button in box._allowing])
+        enable(box)
+
+    monkeypatch.setattr(answering.AskBox, "_enable", looking)
+    shown = SessionPanel(session)
+    live(shown)
+    ask_it(fake, session)
+    until(lambda: has_button(shown, "Once"))
+    assert seen[0] == [True, True]
+
+
 def test_a_second_ask_waits_its_turn_and_settles_anew(fake: FakeHost, session: str) -> None:
     shown = SessionPanel(session)
     live(shown)
