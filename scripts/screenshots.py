@@ -204,6 +204,8 @@ def show_panel(page: Page) -> None:
         tab.click()
     for branch in SESSIONS:
         row(page, f"Worktree {branch}").wait_for()
+    # The notebook beside it is drawn bit by bit.
+    page.get_by_role("contentinfo").get_by_role("button", name=re.compile(r"\| Idle$")).wait_for()
     # How much changed is read once the panel is seen.
     page.locator(".ocman-Row .ocman-Fact").first.wait_for()
 
