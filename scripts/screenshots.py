@@ -198,6 +198,11 @@ def go_dark(page: Page) -> None:
     page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
 
 
+def kernel_rests(page: Page) -> None:
+    """The status bar's word: a notebook's own indicator says idle before its kernel answers."""
+    page.get_by_role("contentinfo").get_by_role("button", name=re.compile(r"\| Idle$")).wait_for()
+
+
 def show_panel(page: Page) -> None:
     tab = page.locator(".lm-TabBar-tab[data-id='ocman-panel']")
     if "lm-mod-current" not in (tab.get_attribute("class") or ""):
@@ -205,7 +210,7 @@ def show_panel(page: Page) -> None:
     for branch in SESSIONS:
         row(page, f"Worktree {branch}").wait_for()
     # The notebook beside it is drawn bit by bit.
-    page.get_by_role("contentinfo").get_by_role("button", name=re.compile(r"\| Idle$")).wait_for()
+    kernel_rests(page)
     # How much changed is read once the panel is seen.
     page.locator(".ocman-Row .ocman-Fact").first.wait_for()
 
@@ -232,9 +237,7 @@ def show_diff(page: Page) -> None:
 
 def show_cell(page: Page) -> None:
     """The panel of the session that asks, in the notebook that is open."""
-    # The notebook's own indicator says idle before its kernel answers.
-    rests = page.get_by_role("contentinfo").get_by_role("button", name=re.compile(r"\| Idle$"))
-    rests.wait_for()
+    kernel_rests(page)
     # Lab may ask which kernel is meant although the notebook says it.
     select = page.get_by_role("dialog").get_by_role("button", name="Select Kernel")
     page.add_locator_handler(select, lambda: select.click())
@@ -242,7 +245,7 @@ def show_cell(page: Page) -> None:
     page.keyboard.press("Control+Enter")
     page.locator("[class*=ocman-live-] textarea").click()
     page.locator("[class*=ocman-live-]").get_by_role("button", name="Always").wait_for()
-    rests.wait_for()
+    kernel_rests(page)
 
 
 def write_notebook(place: Place) -> str:

@@ -86,12 +86,12 @@ class RemovalDialog extends Dialog<void> {
   }
 
   override handleEvent(event: Event): void {
-    const isTyping = event.type === 'keydown' && (event as KeyboardEvent).key === 'Enter';
-    if (isTyping && event.target instanceof HTMLInputElement) {
+    const key = event.type === 'keydown' ? (event as KeyboardEvent).key : null;
+    if (key === 'Enter' && event.target instanceof HTMLInputElement) {
       // Enter in a field is not "Cancel".
       return;
     }
-    if (event.type === 'keydown' && (event as KeyboardEvent).key === 'Tab') {
+    if (key === 'Tab') {
       // Lab's dialog knows its first and last field from before there were any, and no disabled button.
       this._focusNext((event as KeyboardEvent).shiftKey ? -1 : 1);
       event.preventDefault();

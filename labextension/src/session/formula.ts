@@ -6,7 +6,7 @@
 
 const DISPLAYED = /\$\$|\\\(|\\\[|\\begin\{/;
 
-/** No space inside the dollars and no number or word after them, as in pandoc; and more than a word between them. */
+/** No space inside the dollars and nothing of a word after them, nearly as in pandoc; between them a sign or a short name. */
 const INLINE = /\$(?! )(?:[A-Za-z]\w?|[^$\n]*[\\^_=+*<>-][^$\n]*)(?<! )\$(?!\w)/;
 
 export function hasFormula(markdown: string): boolean {
